@@ -96,6 +96,11 @@ class Agents(msgspec.Struct):
         if statement.seq > agent.seq:
             _follow(agent, statement._replace(beats=tuple(map(self._shared, statement.beats))))
 
+    def copy(self) -> "Agents":
+        """Returns the present state, which later statements do not change."""
+        by_id = {name: msgspec.structs.replace(agent) for name, agent in self.by_id.items()}
+        return Agents(by_id, dict(self.retired))
+
     def _shared(self, beat: Beat) -> Beat:
         """The same heartbeat, with one set object for all agents that ship to the same topics."""
         if not beat.topics:

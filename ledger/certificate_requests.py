@@ -1,6 +1,7 @@
 """What a loader asks of an audit about hour certificates, and the audit's answer.
 
-    POST /api/v1/certificates      a `Request` and the `Answers` to it, as JSON
+    POST /api/v1/certificates                    a `Request` and the `Answers` to it, as JSON
+    GET  /api/v1/certificates/heads/{sha256}     a heads file that an answer has named
 
 The loader sends its part of consecutive certificates of one table. The audit judges each hour, adds
 its judgement, and signs the certificate. An hour that it does not call complete gets a reason, and
@@ -22,11 +23,13 @@ import msgspec
 
 from ground.signatures.envelopes import IN_TOTO, BadEnvelope, Envelope, Signature
 from ground.signatures.keys import KEY_BYTES, PublicKey
+from ledger.heads_files import is_path_of
 from ledger.hour_certificates import (
     COMPLETE,
     BadCertificate,
     Certificate,
     Exceptions,
+    HeadsFile,
     Hour,
     OffsetRange,
     Subject,
@@ -35,6 +38,7 @@ from ledger.hour_certificates import (
 )
 
 PATH: Final = "/api/v1/certificates"
+HEADS_PATH: Final = f"{PATH}/heads/"
 MOST_HOURS: Final = 24  # of a request
 MOST_BYTES: Final = 8 * 1024 * 1024  # of a request
 AUDIT: Final = "audit"  # in `versions`
@@ -79,6 +83,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     exceptions: Exceptions = Exceptions()
     origins: tuple[str, ...] = ()
+    heads: HeadsFile | None = None
     version: str  # of the audit
 
 
@@ -123,6 +128,7 @@ def certificate_of(
             rows=draft.rows,
             counts=judgement.counts,
             exceptions=judgement.exceptions,
+            heads=judgement.heads,
             versions={AUDIT: judgement.version, LOADER: request.version},
         ),
     )
@@ -135,6 +141,7 @@ def judgement_in(certificate: Certificate) -> Judgement:
         counts=predicate.counts,
         exceptions=predicate.exceptions,
         origins=predicate.origins,
+        heads=predicate.heads,
         version=predicate.versions.get(AUDIT, ""),
     )
 
@@ -158,6 +165,9 @@ def accepted(
         except BadCertificate as error:
             raise BadAnswer(f"has no certificate: it is {error}") from None
         expected = certificate_of(request, draft, judgement_in(certificate), number, previous)
+        heads = certificate.predicate.heads
+        if heads is not None and not is_path_of(heads.path, heads.sha256):
+            raise BadAnswer(f"names a heads file of hour {time_text(draft.hour)} as nobody may")
         if certificate.predicate.verdict != COMPLETE or expected.payload != answer.payload:
             raise BadAnswer(f"changes the loader's part of hour {time_text(draft.hour)}")
         envelope = Envelope(answer.payload, IN_TOTO, (answer.signature,))

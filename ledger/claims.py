@@ -1,8 +1,8 @@
 """Reads the offsets of events from agents' ledger entries.
 
 A passage lists runs of events and stretches of offsets in the same order: the first event of the
-first run is at the first offset. A claim names the journal that makes it, and is trusted: entries
-are not examined here, as they are in the audit. Pure.
+first run is at the first offset. A claim names the journal that makes it, and the row of the entry:
+whether the journal has signed that is examined elsewhere (signed_journals.py). Pure.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,6 +19,7 @@ _MOST: Final = 1 << 40  # events of one passage
 class Claim(NamedTuple):
     """A claim that consecutive events are at consecutive offsets."""
 
+    row: int  # of the entry in its chunk
     journal: str
     partition: int
     first: int
@@ -47,7 +48,8 @@ def claims(
     is_chosen = pc.and_(is_chosen, pc.is_in(all_rows, value_set=passage_rows))
     journals = body.field("header").field("source").take(entry)
     for row in pc.indices_nonzero(is_chosen).to_pylist():
-        for claim in _located(journals[row].as_py(), flat_passages[row].as_py()):
+        origin = entry[row].as_py(), journals[row].as_py()
+        for claim in _located(origin, flat_passages[row].as_py()):
             if claim.source in sources:
                 yield claim
 
@@ -56,7 +58,7 @@ def _known(body: pa.StructArray) -> pa.BooleanArray:
     return pc.less_equal(body.field("version"), VERSION)
 
 
-def _located(journal: str, passage: Mapping[str, Any]) -> Iterator[Claim]:
+def _located(origin: tuple[int, str], passage: Mapping[str, Any]) -> Iterator[Claim]:
     """A run is cut where a stretch ends; runs beyond the last stretch have no offsets."""
     stretches = iter(passage["offsets"])
     first = room = 0
@@ -69,5 +71,5 @@ def _located(journal: str, passage: Mapping[str, Any]) -> Iterator[Claim]:
                     return
                 first, room = stretch["first"], max(stretch["count"], 0)
             count = min(events, room)
-            yield Claim(journal, passage["partition"], first, run["source"], seq, count)
+            yield Claim(*origin, passage["partition"], first, run["source"], seq, count)
             first, room, seq, events = (first + count, room - count, seq + count, events - count)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from client.reading.fetcher import FetchedBatch
 from client.reading.plain_batches import PlainBatch, PlainBatches
@@ -35,6 +36,7 @@ GATHERED_BYTES: Final = 8 * 1024 * 1024
 _FEW: Final = 16  # at most so many batches are read one by one without dividing them further
 _MOST_PRODUCERS: Final = 1_000_000
 _YOUNG_MILLIS: Final = 60_000
+_AGENT: Final = "agent"
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,8 @@ class SchemaNotThere(RegistryError):
 
 
 class LedgerRows(msgspec.Struct, frozen=True):
-    """Entries as `LEDGER_TYPE`, and as many rows of their digests and proofs, as `PROOF_TYPE`."""
+    """Entries as `LEDGER_TYPE`, and as many rows of their digests and proofs, as `PROOF_TYPE`, with
+    the values of agents' entries."""
 
     body: pa.StructArray
     proofs: pa.StructArray
@@ -138,10 +141,13 @@ class LedgerEntries:
         if columns is None or len(batches) <= _FEW:
             pairs = [pair for batch in batches for pair in self._one_by_one(batch)]
             body = columns_of([entry for entry, _ in pairs])
-            return [LedgerRows(body, proofs_of(record for _, record in pairs))]
+            proofs = proofs_of((record, entry["tier"] == _AGENT) for entry, record in pairs)
+            return [LedgerRows(body, proofs)]
         try:
             frames = Frames.of(batches)
-            return [LedgerRows(columns.read(frames), proof_columns(frames.data, frames.count))]
+            body = columns.read(frames)
+            is_agent = pc.equal(body.field("tier"), _AGENT)
+            return [LedgerRows(body, proof_columns(frames.data, frames.count, is_agent))]
         except (NotTogether, BatchError):
             middle = len(batches) // 2
             first_half = self._together(columns, batches[:middle])

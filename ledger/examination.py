@@ -14,6 +14,10 @@ If all entries between two proofs are there and the chain does not lead from one
 of them are not the agent's: they are *altered*. They may have been folded before that was known. If
 several entries have one number, the chain tells which of them is the agent's.
 
+An agent that does not know the head before its next entry begins its chain anew, with `NO_HEAD`: a
+release without proofs has written in between, or its file of numbers was damaged. Only the owner of
+the key can say so. Entries between the two proofs are not proven, but need not be altered.
+
 Rule 1: of entries that follow each other, only the newest signature is verified, as the chain below
         it covers the others. If it is wrong, the one before it is verified, and so on.
 Rule 2: what was read in one portion or in several is judged alike, as long as nothing is forged
@@ -25,7 +29,7 @@ Pure.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum, StrEnum, auto
 from hashlib import sha256
 from typing import Final, NamedTuple, Protocol
@@ -34,15 +38,20 @@ import msgspec
 from msgspec.structs import replace
 
 from ground.signatures.keys import KEY_BYTES, PublicKey
-from ledger.proofs import HEAD_BYTES, LONG, Proof, head_after
+from ledger.open_stretches import (
+    Stretch,
+    divided_by_limit,
+    divided_by_wholeness,
+    heads_known,
+    without_proven,
+)
+from ledger.proofs import HEAD_BYTES, LONG, NO_HEAD, Proof, head_after
 from ledger.source_ids import journal_id
 
 MOST_AHEAD: Final = 1024  # numbers of entries without a signature, after the last proven one
-MOST_STRETCHES: Final = 64  # that are open, of a journal
 
 _MOST_LOOSE: Final = 8 * MOST_AHEAD  # entries without a signature, of a journal
 _MOST_RIVALS: Final = 4  # entries of one number that are compared with the chain
-_MOST_PATHS: Final = 16
 _PREVIOUS: Final = slice(1, 1 + HEAD_BYTES)
 
 
@@ -75,6 +84,9 @@ class ProofFaultKind(StrEnum):
     FORGED = "forged"
     ALTERED = "altered"
     UNKNOWN_KEY = "unknown key"
+    TIER = "another tier's"  # the journal, or its key, is that of a program of another tier
+    UNSIGNED = "unsigned"  # and rejected: found by readers that require signatures
+    BEGUN_ANEW = "chain begun anew"  # between two proofs, of which the second builds on nothing
 
 
 class ProofFault(NamedTuple):
@@ -88,18 +100,6 @@ class ProofFault(NamedTuple):
     since: int  # milliseconds: the span of what may be wrong
     until: int
     key: bytes = b""  # an unknown one
-
-
-class Stretch(msgspec.Struct, frozen=True, array_like=True):
-    """Numbers between two proofs, not all of whose entries have been read. `head` is the chain's
-    head before them, `previous` what the next proof says that it was after them."""
-
-    first: int
-    end: int
-    head: bytes
-    previous: bytes
-    since: int
-    until: int
 
 
 class JournalState(msgspec.Struct, frozen=True, array_like=True):
@@ -417,7 +417,8 @@ class _Part:
     def _proven(self, indexes: Sequence[int], pending: list[int]) -> list[_Proven]:
         """Divides entries, which are in order, into those that signatures cover; adds entries of
         agents that none covers to `pending`, and judges the rest as forged."""
-        heads = self._known_heads()
+        state = self._state
+        heads = heads_known(state.open, state.end, state.head, self._loose)
         proven: list[_Proven] = []
         segment: list[int] = []
         segment_heads: list[bytes] = []  # before the first, and after each
@@ -457,22 +458,6 @@ class _Part:
         finish_segment()
         return proven
 
-    def _known_heads(self) -> Mapping[int, bytes]:
-        """Returns the chain's heads before the numbers that follow a proven entry and pending
-        ones."""
-        state = self._state
-        heads: dict[int, bytes] = {}
-        for first, head in (
-            (state.end, state.head),
-            *((gap.first, gap.head) for gap in state.open),
-        ):
-            seq, next_head = first, head
-            heads[seq] = next_head
-            while len(rivals := self._loose.get(seq, ())) == 1:
-                seq, next_head = seq + 1, head_after(next_head, rivals[0])
-                heads[seq] = next_head
-        return heads
-
     def _insert(self, proven: _Proven) -> None:
         """Adds proven entries to the state."""
         rows, state = self._rows, self._state
@@ -494,18 +479,9 @@ class _Part:
                 open=tuple(stretches),
             )
             return
-        remaining: list[Stretch] = []
-        for gap in state.open:
-            if not gap.first <= first < gap.end:
-                remaining.append(gap)
-                continue
-            if gap.first < first:
-                until = rows.times[oldest]
-                remaining.append(replace(gap, end=first, previous=proven.previous, until=until))
-            if end < gap.end:
-                since = rows.floors[newest]
-                remaining.append(replace(gap, first=end, head=proven.head, since=since))
-        self._state = replace(state, open=tuple(remaining))
+        until, since = rows.times[oldest], rows.floors[newest]
+        inner = Stretch(first, end, proven.head, proven.previous, since, until)
+        self._state = replace(state, open=without_proven(state.open, inner))
 
     def _proven_verdict(self, index: int) -> Verdict:
         """An entry that was taken for this one before, without a signature, was not the agent's."""
@@ -516,8 +492,14 @@ class _Part:
         self._alter(seq, seq + 1, self._state.floor, self._rows.times[index])
         return Verdict.DISPLACING
 
-    def _alter(self, first: int, end: int, since: int, until: int) -> None:
-        kind = ProofFaultKind.ALTERED
+    def _alter(
+        self,
+        first: int,
+        end: int,
+        since: int,
+        until: int,
+        kind: ProofFaultKind = ProofFaultKind.ALTERED,
+    ) -> None:
         self._faults.append(ProofFault(kind, first, end, -1, min(since, until), until))
 
     def _keep_pending(self, pending: Sequence[int]) -> None:
@@ -542,37 +524,20 @@ class _Part:
 
     def _close(self) -> None:
         """Judges the stretches all of whose entries have been read."""
-        remaining: list[Stretch] = []
-        for gap in self._state.open:
+        open_stretches, whole_stretches = divided_by_wholeness(self._state.open, self._loose)
+        for gap in whole_stretches:
             numbers = range(gap.first, gap.end)
-            if len(numbers) > len(self._loose) or any(seq not in self._loose for seq in numbers):
-                remaining.append(gap)
-                continue
-            path = self._path(gap)
+            path = gap.path(self._loose)
+            is_proven = path is not None
             if path is None:
-                self._alter(gap.first, gap.end, gap.since, gap.until)
+                self._alter(gap.first, gap.end, gap.since, gap.until, _kind_of(gap))
                 path = [self._loose[seq][0] for seq in numbers]
-                is_proven = False
-            else:
-                is_proven = True
             for seq, digest in zip(numbers, path, strict=True):
                 self._settle(seq, digest, gap, is_proven=is_proven)
-        self._state = replace(self._state, open=tuple(remaining))
+        self._state = replace(self._state, open=open_stretches)
         for (_, _), index in sorted(self._rows_of.items()):
             if self._verdicts[index] is Verdict.FORGED:
                 self._forge(index)
-
-    def _path(self, gap: Stretch) -> list[bytes] | None:
-        """Returns the entries by which the chain leads from one proof to the next, if any."""
-        paths: dict[bytes, list[bytes]] = {gap.head: []}
-        for seq in range(gap.first, gap.end):
-            longer_paths = {
-                head_after(head, digest): [*path, digest]
-                for head, path in paths.items()
-                for digest in self._loose[seq]
-            }
-            paths = dict(list(longer_paths.items())[:_MOST_PATHS])
-        return paths.get(gap.previous)
 
     def _settle(self, seq: int, digest: bytes, gap: Stretch, *, is_proven: bool) -> None:
         """Judges the entries of a number, of which the one with this digest counts."""
@@ -593,14 +558,20 @@ class _Part:
 
     def _limit(self) -> None:
         """Drops the oldest stretches beyond the limit; whatever is pending there is unproven."""
-        while len(self._state.open) > MOST_STRETCHES:
-            oldest, *others = sorted(self._state.open, key=lambda gap: gap.first)
-            self._state = replace(self._state, open=tuple(others))
-            loose = [seq for seq in range(oldest.first, oldest.end) if seq in self._loose]
+        open_stretches, dropped_stretches = divided_by_limit(self._state.open)
+        self._state = replace(self._state, open=open_stretches)
+        for gap in dropped_stretches:
+            loose = sorted(seq for seq in self._loose if gap.first <= seq < gap.end)
             for seq in loose:
                 del self._loose[seq]
             if loose:
-                self._alter(loose[0], loose[-1] + 1, oldest.since, oldest.until)
+                self._alter(loose[0], loose[-1] + 1, gap.since, gap.until, _kind_of(gap))
+
+
+def _kind_of(gap: Stretch) -> ProofFaultKind:
+    """Returns what is wrong with the entries of a stretch that the chain does not cover."""
+    is_anew = gap.previous == NO_HEAD
+    return ProofFaultKind.BEGUN_ANEW if is_anew else ProofFaultKind.ALTERED
 
 
 def fingerprint(key: bytes) -> str:

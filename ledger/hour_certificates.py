@@ -98,10 +98,13 @@ class Exceptions(_Camel, frozen=True, kw_only=True):
 
 
 class HeadsFile(_Camel, frozen=True, kw_only=True):
-    """The file with the signed heads of agents' journals."""
+    """The file with the signed heads of agents' journals (heads_files.py)."""
 
     path: str  # below the root of the tables
     sha256: str
+    cluster: str  # to which these agents ship: of a copy, where its origin is
+    topic: str  # of that cluster
+    agents: int  # that ship to the topic, or did: those in the file
 
 
 class Hour(_Camel, frozen=True, kw_only=True):

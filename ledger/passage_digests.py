@@ -22,9 +22,14 @@ PASSAGE_BYTES: Final = 16
 BATCH_BYTES: Final = 32
 
 
-def digest_of_batch(batch: bytes | bytearray | memoryview) -> bytes:
-    """Returns the digest of a batch, given from its base offset on."""
-    return sha256(memoryview(batch)[CRC_START:]).digest()
+Buffer = bytes | bytearray | memoryview
+
+
+def digest_of_batch(batch: Buffer, rest: Buffer = b"") -> bytes:
+    """Returns the digest of a batch, given from its base offset on, in one piece or in two."""
+    digest = sha256(memoryview(batch)[CRC_START:])
+    digest.update(rest)
+    return digest.digest()
 
 
 def digest_of_passage(digests: Iterable[bytes]) -> bytes:

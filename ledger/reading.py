@@ -219,6 +219,22 @@ class LedgerReader:
                 reached.note(partition, reader)
 
 
+def positions_since(brokers: Brokers, millis: int) -> LedgerPositions:
+    """Returns the positions of the first entries since a time, by the times of the records."""
+    metadata = brokers.refresh([LEDGER_TOPIC])
+    if not metadata.has(LEDGER_TOPIC):
+        return LedgerPositions()
+    topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
+    partitions = [partition.index for partition in topic.partitions]
+    end_offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, LATEST)
+    offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, millis)
+    return LedgerPositions(
+        metadata.cluster_id or "",
+        id_of(topic),
+        {index: offset if offset >= 0 else end_offsets[index] for index, offset in offsets.items()},
+    )
+
+
 def _valid_positions(
     brokers: Brokers,
     positions: LedgerPositions,

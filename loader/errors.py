@@ -25,6 +25,7 @@ is printed and stored in the ledger.
     ├── TooManyDuplicates    6  the share of duplicates is too high: nothing is committed
     ├── TooManyHours         6  one run has events of too many hours: nothing is committed
     ├── FilesDiffer          8  landed files differ from what was committed
+    ├── RowsAltered          8  landed rows are not what agents have signed
     ├── SparkFailed          7  a Spark job failed
     │   └── DamagedBatch        a batch in the log is damaged
     └── Interrupted        130  the loader was stopped, and nothing was committed
@@ -169,6 +170,17 @@ class FilesDiffer(LoaderError):
         self.more_moves = more_moves
 
 
+class RowsAltered(LoaderError):
+    """The error that batches are not what agents have signed, although their rows were loaded."""
+
+    exit_code = 8
+
+    def __init__(self, text: str, *, rebuild: Sequence[str] = ()) -> None:
+        """`rebuild` are the hours of these rows."""
+        super().__init__(text)
+        self.rebuild = rebuild
+
+
 class Interrupted(LoaderError):
     exit_code = 130
 
@@ -206,6 +218,10 @@ _ROWS_LOST: Final = (
 _REBUILD_GAP: Final = (
     "`{load} --accept-gap` rebuilds the hours from what the brokers have; they are incomplete then,"
     " until what is missing is accepted in the audit, or shipped again and rebuilt"
+)
+_ALTERED: Final = (
+    "find out who could change the log: the brokers' disks, the brokers, a mirror; restore the"
+    " partition from an intact replica or backup, and read the hours again: `{load}`"
 )
 # The first match counts: a class precedes its base class.
 _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
@@ -316,6 +332,8 @@ def cure_of(
         return _REBUILD_GAP.format(load=f"{load}{_options('--rebuild', rebuild)}")
     if isinstance(error, FilesDiffer):
         return "; ".join(_repairs(error, load))
+    if isinstance(error, RowsAltered):
+        return _ALTERED.format(load=f"{load}{_options('--rebuild', error.rebuild)}")
     return advice.format(load=load, penstock=_penstock(), schema=schema, subject=subject)
 
 

@@ -95,6 +95,9 @@ SECTIONS: Final = {
             "penstock.command_line:certificates",
             "Make, sign, renew, revoke, list, show certificates.",
         ),
+        "signing-keys": Lazy(
+            "penstock.command_line:signing_keys", "Make, enrol, list, revoke signing keys."
+        ),
         "profile": Lazy("penstock.profile.command", "Show the addresses that commands use."),
         "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
@@ -231,6 +234,18 @@ CERTIFICATES: Final = {
             ("revoke", "revoke", "Revoke a certificate."),
             ("list", "list_signed", "List an authority's certificates."),
             ("show", "show", "Show the certificates in files."),
+        )
+    }
+}
+
+SIGNING_KEYS: Final = {
+    "Commands": {
+        name: Lazy(f"penstock.signing_keys.commands:{where}", does)
+        for name, where, does in (
+            ("make", "make_key", "Make a program's key before its first start."),
+            ("enrol", "enrol_keys", "Enrol keys of a host."),
+            ("list", "list_keys", "List enrolled keys."),
+            ("revoke", "revoke_keys", "Revoke keys from a time on."),
         )
     }
 }
@@ -383,6 +398,17 @@ def certificates() -> None:
         penstock certificates make ./authority
         penstock certificates sign broker-1 --host broker-1.example --authority ./authority
         penstock certificates list --authority ./authority --warn-days 30
+    """
+
+
+@click.group(cls=LazyGroup, sections=SIGNING_KEYS)
+def signing_keys() -> None:
+    """Decide whose signed statements an audit believes, by a folder of public keys.
+
+    \b
+    Example:
+        penstock signing-keys enrol web-1 --key signing-key.pub --keys /etc/penstock/keys
+        penstock signing-keys list --keys /etc/penstock/keys
     """
 
 

@@ -43,6 +43,13 @@ class BatchCompression(StrEnum):
     ZSTD = "zstd"
 
 
+class Proof(StrEnum):
+    """Whether reports on `_audit` have a SHA-256 of what was shipped."""
+
+    ON = "on"
+    OFF = "off"
+
+
 class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How lines are packed into batches."""
 
@@ -157,6 +164,10 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     slower."""
     ledger: bool = True
     """Whether the agent reports what it shipped on `_audit`."""
+    proof: Proof = Proof.ON
+    """`on`: these reports have a [SHA-256 of what was shipped](ledger-entries.md#proofs), by which
+    the loader finds lines that a broker has changed so that their CRCs stayed the same. `off`: they
+    have CRCs only, which takes less time."""
     ledger_interval: Seconds = 10.0
     """The time between entries on `_audit`."""
     window: WholeSeconds = 60

@@ -150,7 +150,9 @@ class JournalContents(msgspec.Struct):
             numbers = Numbers(identity, base_sequence, crc)
             self.open[number] = replace(self.open_batch(number), numbers=numbers)
 
-    def acknowledged(self, number: int, base_offset: int, leader_epoch: int) -> None:
+    def acknowledged(
+        self, number: int, base_offset: int, leader_epoch: int, digest: bytes = b""
+    ) -> None:
         closed_batch = self._close(number)
         outgoing, header = closed_batch.outgoing, closed_batch.outgoing.batch.header
         if base_offset >= 0:
@@ -162,7 +164,7 @@ class JournalContents(msgspec.Struct):
             for covered_number in outgoing.covers:
                 self._drop(covered_number)
         else:
-            self._add(self._shipped(closed_batch, header, base_offset, leader_epoch))
+            self._add(self._shipped(closed_batch, header, base_offset, leader_epoch, digest))
         self._end(outgoing)
         self._let_leave()
 
@@ -395,7 +397,12 @@ class JournalContents(msgspec.Struct):
         self.next_number = max(self.next_number, number + 1)
 
     def _shipped(
-        self, done: OpenBatch, header: BatchHeader, base_offset: int, leader_epoch: int
+        self,
+        done: OpenBatch,
+        header: BatchHeader,
+        base_offset: int,
+        leader_epoch: int,
+        digest: bytes,
     ) -> Shipped:
         outgoing = done.outgoing
         target = outgoing.batch.target
@@ -421,6 +428,7 @@ class JournalContents(msgspec.Struct):
             runs=outgoing.runs,
             delays=outgoing.delays,
             window_millis=outgoing.window_millis,
+            digest=digest,
         )
 
     def _go_on(self, source: SourceId) -> None:

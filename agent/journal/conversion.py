@@ -163,6 +163,7 @@ def statement_entry(statement: Shipped | Eventless | Finished | NotSeen) -> Stat
             tuple(map(run_entry, statement.runs)),
             statement.delays,
             statement.window_millis,
+            statement.digest,
         )
     if isinstance(statement, Eventless):
         return EventlessStatement(statement.number, statement.topic, run_entry(statement.run))
@@ -324,6 +325,7 @@ def statement_of(entry: StatementEntry) -> Statement:
             tuple(map(run_of, entry.runs)),
             entry.delays,
             entry.window_millis,
+            entry.digest,
         )
     if isinstance(entry, EventlessStatement):
         return eventless_of((entry.number, entry.topic, entry.run))

@@ -135,6 +135,7 @@ class AcknowledgedEntry(_Array, frozen=True):
     number: int
     base_offset: int
     leader_epoch: int
+    digest: bytes = b""
 
 
 class FinishedEntry(_Array, frozen=True):
@@ -221,6 +222,7 @@ class ShippedStatement(_Array, frozen=True, tag="s"):
     runs: tuple[RunEntry, ...]
     delays: tuple[int, ...]
     window_millis: int
+    digest: bytes = b""
 
 
 class EventlessStatement(_Array, frozen=True, tag="e"):

@@ -201,14 +201,16 @@ class Journal:
             mark = self._writer.written
         self._writer.make_durable(mark)
 
-    def acknowledged(self, number: int, base_offset: int, leader_epoch: int = -1) -> None:
-        """Records that a batch was acknowledged, and adds a statement about it. The acknowledgement
-        of a ledger's batch removes the statements in it."""
-        entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch)
+    def acknowledged(
+        self, number: int, base_offset: int, leader_epoch: int = -1, digest: bytes = b""
+    ) -> None:
+        """Records that a batch was acknowledged, and adds a statement about it, with the batch's
+        digest. The acknowledgement of a ledger's batch removes the statements in it."""
+        entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch, digest)
         pieces = self._framed(EntryKind.ACKNOWLEDGED, encode(entry))
         with self._lock:
             self._writer.check_open()
-            self._contents.acknowledged(number, base_offset, leader_epoch)
+            self._contents.acknowledged(number, base_offset, leader_epoch, digest)
             self._writer.append_or_postpone(pieces)
 
     def replaced(

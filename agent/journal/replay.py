@@ -197,7 +197,7 @@ def _apply_numbered(contents: JournalContents, frame: JournalFrame) -> None:
 
 def _apply_acknowledged(contents: JournalContents, frame: JournalFrame) -> None:
     entry = _decode_acknowledged(frame.meta)
-    contents.acknowledged(entry.number, entry.base_offset, entry.leader_epoch)
+    contents.acknowledged(entry.number, entry.base_offset, entry.leader_epoch, entry.digest)
 
 
 def _apply_replaced(contents: JournalContents, frame: JournalFrame) -> None:

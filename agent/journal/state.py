@@ -51,7 +51,11 @@ class WindowPassed(msgspec.Struct, frozen=True):
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """The offsets of a batch in the log; `base_offset` is -1 if unknown."""
+    """The offsets of a batch in the log; `base_offset` is -1 if unknown.
+
+    `digest` is that of the batch as it was stamped (ledger/passage_digests.py); empty if unknown,
+    as in journals of releases that did not compute it.
+    """
 
     number: int
     topic: str
@@ -64,6 +68,7 @@ class Shipped(msgspec.Struct, frozen=True):
     runs: tuple[Run, ...]
     delays: tuple[int, ...]
     window_millis: int = 60_000
+    digest: bytes = b""
 
 
 class Finished(msgspec.Struct, frozen=True):

@@ -43,6 +43,7 @@ from client.producing.delivery import (
 )
 from client.producing.identity import Identity, take_identity
 from client.producing.shipping import ShippingLimits
+from ledger.passage_digests import digest_of_batch
 from ledger.proofs import NO_HEAD
 
 CLIENT_ID: Final = "penstock-agent"
@@ -81,6 +82,7 @@ class Dispatch:
         in_flight: InFlight,
         counts: ShippingCounts,
         *,
+        computes_digests: bool,
         request_seconds: float,
         stand_seconds: float,
     ) -> None:
@@ -91,6 +93,7 @@ class Dispatch:
         self._replacer = replacer
         self._in_flight = in_flight
         self._counts = counts
+        self._computes_digests = computes_digests
         self._stand_seconds = stand_seconds
         self._limits = ShippingLimits(memory_bytes=_UNLIMITED, request_seconds=request_seconds)
         self.producer: BatchProducer | None = None
@@ -197,7 +200,8 @@ class Dispatch:
         last_offset = self._journal.acknowledged_offset(batch.target)
         if offset >= 0 and last_offset is not None and offset <= last_offset:
             self._topics.doubt(topic)  # the log may be a new one
-        self._journal.acknowledged(sending.outgoing.number, offset, leader_epoch)
+        digest = self._digest_of(sending) if offset >= 0 else b""
+        self._journal.acknowledged(sending.outgoing.number, offset, leader_epoch, digest)
         counts = self._counts.topics[topic]
         counts.batches += 1
         counts.events += batch.records
@@ -239,6 +243,14 @@ class Dispatch:
         return self._vanished.get(target)
 
     # Implementation
+
+    def _digest_of(self, sending: Sending) -> bytes:
+        """The digest of an acknowledged batch with its last numbers; empty if it has none."""
+        is_ledger = sending.outgoing.kind is BatchKind.LEDGER
+        if is_ledger or not self._computes_digests or sending.numbers is None:
+            return b""
+        stamped_batch = sending.as_sent()
+        return digest_of_batch(stamped_batch.head, stamped_batch.body)
 
     def _head_before(self, sending: Sending) -> bytes:
         """The head of the ledger's chain after the entries that precede this one."""

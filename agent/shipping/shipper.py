@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from agent.accounting.parcels import Parcel
 from agent.accounting.runs import SourceId
-from agent.configuration.config import AgentConfig
+from agent.configuration.config import AgentConfig, Proof
 from agent.encoding.topic_schemas.values import TopicSchema
 from agent.errors import JournalFull
 from agent.journal.journal import Journal
@@ -89,6 +89,7 @@ class Shipper:
             ),
             self._in_flight,
             self.counts,
+            computes_digests=config.ledger and config.proof is Proof.ON,
             request_seconds=request_seconds,
             stand_seconds=stand_seconds,
         )

@@ -361,6 +361,9 @@ _FORGED: Final = {
     ProofFaultKind.ALTERED: "altered",
     ProofFaultKind.CLAIMS: "about another journal's source and not counted",
     ProofFaultKind.UNKNOWN_KEY: "signed with an unknown key and not counted",
+    ProofFaultKind.TIER: "signed with the key of another program and not counted",
+    ProofFaultKind.UNSIGNED: "unsigned and, as signatures are required, not counted",
+    ProofFaultKind.BEGUN_ANEW: "unproven, as an older release or damaged numbers leave them",
 }
 
 

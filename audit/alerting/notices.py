@@ -71,7 +71,7 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "clock": (Severity.WARNING, "clocks of hosts are wrong", ""),
     "signatures": (
         Severity.CRITICAL,
-        "somebody writes statements in others' names",
+        "statements are not signed as they must be",
         "penstock audit keys",
     ),
     "mirror": (Severity.CRITICAL, "a mirror is away", "penstock mirror status"),

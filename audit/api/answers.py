@@ -218,6 +218,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     kinds: Kinds = ()  # open faults by kind
     checks: LogChecks = LogChecks()
     rate: Rate = Rate()
+    reservations: list[str] = []  # what the verdict rests on without a proof, in words
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -326,6 +327,7 @@ class AgentRow(msgspec.Struct, frozen=True):
     state: str  # ok, behind, silent (since `heard`), never, retired
     reason: str  # why it is retired, and by whom
     replaced_by: str = ""  # a silent one: the agent that took over its data directory
+    signature: str = ""  # of its statements: signed, unsigned, rejected
 
 
 class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -335,6 +337,7 @@ class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     page: ListPage
     items: list[AgentRow]
     expected_hosts: int = 0  # in the inventory file
+    by_signature: dict[str, int] = {}  # all agents: signed, unsigned, rejected
 
 
 class JournalKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -349,12 +352,14 @@ class JournalKey(msgspec.Struct, frozen=True, kw_only=True):
     public_key: str = ""
     since: int = -1  # the first entry with that key
     last: int = -1  # the newest entry
+    state: str = ""  # signed, unsigned, or rejected: its newest entries were not counted
 
 
 class JournalFault(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of a journal that were not counted, as they are `forged`, signed with an `unknown
-    key`, or about another journal's source (`claims another's source`); or that are `altered`:
-    counted, but the journal's signatures do not cover them."""
+    key` or one of a program of `another tier's`, about another journal's source (`claims another's
+    source`), or `unsigned` although signatures are required; or that may have been counted, but the
+    journal's signatures do not cover them: `altered`, or of an agent whose `chain begun anew`."""
 
     cluster: str
     journal: str
@@ -425,6 +430,7 @@ class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     leads: int
     counted: int  # when its last ledger entry was written; -1: it writes none
+    signature: str = ""  # of its statements: signed, unsigned, rejected
 
 
 class ConsumerRow(msgspec.Struct, frozen=True):
@@ -469,6 +475,7 @@ class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     command: str = ""
     command_kind: CommandKind | None = None
+    signature: str = ""  # of its statements: signed, unsigned, rejected
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -481,6 +488,7 @@ class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
     by_state: dict[str, int]
     page: ListPage
     items: list[HealthRow]
+    signatures: dict[str, dict[str, int]] = {}  # programs by kind: signed, unsigned, rejected
 
 
 class GroupPartition(msgspec.Struct, frozen=True):
@@ -586,6 +594,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     checks: LogChecks = LogChecks()
     complete_until: int = -1  # every earlier line is accounted for; -1: all lines; 0: unknown
     retired_roots: list[str] = []  # roots of landed files from which nothing is expected, in words
+    reservations: list[str] = []  # what the verdict rests on without a proof, in words
 
 
 class UnreadInput(msgspec.Struct, frozen=True, kw_only=True):

@@ -111,6 +111,7 @@ class AgentsQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     state: Annotated[str, msgspec.Meta(pattern="^(ok|behind|silent|never|retired)$")] | None = None
     search: Text = ""
+    signature: Annotated[str, msgspec.Meta(pattern="^(signed|unsigned|rejected)$")] | None = None
     sort: Annotated[str, msgspec.Meta(pattern="^-?(state|host|lag|heard|until)$")] = "state"
 
 

@@ -96,38 +96,37 @@ class KeysFolder:
 def read(folder: Path) -> EnrolledKeys:
     """Raises OSError, BadKeysFolder."""
     keys: defaultdict[str, dict[bytes, None]] = defaultdict(dict)
-    for path in _files(folder):
-        if path == folder / REVOKED:
-            continue
-        host = path.parent.name if path.parent != folder else path.name.removesuffix(PUBLIC_SUFFIX)
+    for path in key_files(folder):
         try:
-            keys[host][PublicKey.of_file(path).raw] = None
+            keys[host_of(folder, path)][PublicKey.of_file(path).raw] = None
         except BadKey as error:
             raise BadKeysFolder(str(error)) from None
-    revoked = _revoked(folder / REVOKED, [key for host_keys in keys.values() for key in host_keys])
+    times = revocations(folder)
+    all_keys = {key for host_keys in keys.values() for key in host_keys}
+    fingerprints = {key: PublicKey(key).fingerprint for key in all_keys} if times else {}
+    revoked = {key: times[name] for key, name in fingerprints.items() if name in times}
     return EnrolledKeys({host: tuple(host_keys) for host, host_keys in keys.items()}, revoked)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yields the files that count, in order. Raises OSError, BadKeysFolder."""
-    count = 0
-    for path in sorted(folder.iterdir()):
-        parts = sorted(path.iterdir()) if path.is_dir() else [path]
-        for part in parts:
-            if part.name.endswith(PUBLIC_SUFFIX) or part == folder / REVOKED:
-                count += 1
-                yield part
-    if count > _MOST_FILES:
-        raise BadKeysFolder(f"{folder} has more than {_MOST_FILES:,} keys")
+def key_files(folder: Path) -> list[Path]:
+    """Returns the files of public keys, in order. Raises OSError, BadKeysFolder."""
+    return [path for path in _files(folder) if path != folder / REVOKED]
 
 
-def _revoked(path: Path, keys: Sequence[bytes]) -> dict[bytes, int]:
+def host_of(folder: Path, path: Path) -> str:
+    """Returns the host for which a file of the folder enrols a key."""
+    return path.parent.name if path.parent != folder else path.name.removesuffix(PUBLIC_SUFFIX)
+
+
+def revocations(folder: Path) -> dict[str, int]:
+    """Returns the times from which keys count no more, in milliseconds, by fingerprint. The last
+    line of a key counts. Raises OSError, BadKeysFolder."""
+    path = folder / REVOKED
     if not path.exists():
         return {}
     with path.open("rb") as file:
         text = file.read(_MOST_BYTES).decode("utf-8", "replace")
-    by_fingerprint = {PublicKey(key).fingerprint: key for key in keys}
-    revoked: dict[bytes, int] = {}
+    times: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -141,8 +140,19 @@ def _revoked(path: Path, keys: Sequence[bytes]) -> dict[bytes, int]:
                 f"{path}, line {number}: expected a fingerprint and a time such as"
                 " 2026-11-20T12:00Z"
             ) from None
-        key = by_fingerprint.get(fingerprint.lower())
-        if key is not None:
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            revoked[key] = int(aware.timestamp() * 1000)
-    return revoked
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        times[fingerprint.lower()] = int(aware.timestamp() * 1000)
+    return times
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yields the files that count, in order. Raises OSError, BadKeysFolder."""
+    count = 0
+    for path in sorted(folder.iterdir()):
+        parts = sorted(path.iterdir()) if path.is_dir() else [path]
+        for part in parts:
+            if part.name.endswith(PUBLIC_SUFFIX) or part == folder / REVOKED:
+                count += 1
+                yield part
+    if count > _MOST_FILES:
+        raise BadKeysFolder(f"{folder} has more than {_MOST_FILES:,} keys")

@@ -288,10 +288,11 @@ ENTRIES: Final = (
     RunbookEntry(
         kind="signatures",
         title="Signatures",
-        meaning="Somebody has written statements into the ledger in the name of a program. Forged "
-        "ones and those with an unknown key were not counted, and the true statements still are. "
-        "Altered ones may have been: the hours that they may be about are not complete until an "
-        "operator accepts them.",
+        meaning="Statements in the ledger are not signed as those of their program must be: somebody "
+        "else has written them, or an older release of the program. Those that are forged, signed "
+        "with an unknown key or another program's, or unsigned although signatures are required, "
+        "were not counted, and true statements still are. Altered ones may have been: the hours "
+        "that they may be about are not complete until an operator accepts them.",
         steps=(
             "`penstock audit keys` lists journals, keys and faults. Find out who may write to "
             "`_audit`: `penstock acls list --topic _audit`, and change the passwords of these "
@@ -301,7 +302,11 @@ ENTRIES: Final = (
             "`signatures.keys_dir` of the audit. Without such a folder, start the program with an "
             "empty data directory: it begins a journal of its own.",
             "Statements without signatures after an older release was installed again: they are "
-            "rejected in a journal that has a key. Install the newer release.",
+            "rejected in a journal that has a key. Install the newer release. Its first statement "
+            "begins the chain anew, and what the older one stated since the last signature is "
+            "unproven: accept it with the command beside the finding.",
+            "Unsigned, although `signatures.require` is set: install a release that signs on that "
+            "host.",
             "Altered: compare the topics' hours at that time with the log files, then accept them "
             "with the command beside the finding. The alert ends a day after the last fault.",
         ),

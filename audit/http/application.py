@@ -46,6 +46,7 @@ from audit.http.statements import PATHS as STATEMENTS
 from audit.http.stream import Streams
 from audit.service.service import Service, now_millis
 from ground.http.exposition import EXPOSITION_TYPE, Histogram
+from ledger.certificate_requests import HEADS_PATH
 from ledger.certificate_requests import MOST_BYTES as MOST_REQUEST_BYTES
 from ledger.certificate_requests import PATH as CERTIFICATES
 
@@ -150,6 +151,8 @@ class AuditApplication:
             return self._file(INDEX, scope)
         if path == "/runbook":
             return PageAnswer(self._runbook, HTML, headers=FRESH)
+        if path.startswith(HEADS_PATH):
+            return self._certificates.heads_file(path.removeprefix(HEADS_PATH))
         if path.startswith("/static/"):
             return self._file(path.removeprefix("/static/"), scope)
         match path:

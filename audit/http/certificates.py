@@ -1,5 +1,6 @@
 """Handles `POST /api/v1/certificates`: judges hours for a loader, and signs their certificates
-(ledger/certificate_requests.py).
+(ledger/certificate_requests.py). `GET /api/v1/certificates/heads/{sha256}` returns the heads files
+that these name.
 
 The handler changes nothing: the path takes POST because requests are long, and every user who may
 read may send one. A certificate counts only with the loader's signature beside the audit's. One
@@ -15,7 +16,8 @@ import msgspec
 from audit.errors import BadQuery, NotNow, Unknown
 from audit.http.endpoints.hours import forgotten
 from audit.http.endpoints.topic_lookup import key_of, picture
-from audit.http.responses import PageAnswer
+from audit.http.heads_files import HeadsFiles
+from audit.http.responses import GZIP, PageAnswer
 from audit.reconciling.certified_hours import Uncertified, certified_hour
 from audit.reconciling.picture import TopicKey
 from audit.service.service import Service, now_millis
@@ -49,7 +51,15 @@ class Certificates:
         self._service = service
         self._executor = executor
         self._version = version
+        self._heads_files = HeadsFiles(service)
         self._waiting = 0
+
+    def heads_file(self, sha256: str) -> PageAnswer:
+        """Returns a heads file, packed with gzip. Raises Unknown."""
+        packed = self._heads_files.packed(sha256)
+        if packed is None:
+            raise Unknown("this heads file is not kept: ask for the certificates again")
+        return PageAnswer(packed, GZIP)
 
     async def answer(self, body: bytes) -> PageAnswer:
         """Raises Unanswerable, StoreDamaged."""
@@ -124,10 +134,15 @@ class Certificates:
             altered=sum(total.lines for total in altered),
         )
         origin = of_hour.origin
+        shipped_to = topic_key if origin is None else origin
+        heads = self._heads_files.covering(
+            shipped_to.cluster, shipped_to.topic, of_hour.agents, end
+        )
         return Judgement(
             judged_at=time_text(now_millis()),
             counts=hour.counts,
             exceptions=hour.exceptions,
             origins=() if origin is None else (origin.cluster,),
+            heads=heads,
             version=self._version,
         )

@@ -11,6 +11,7 @@ from audit.api.answers import Problem
 
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain; charset=utf-8"
+GZIP: Final = "application/gzip"
 HTML: Final = "text/html; charset=utf-8"
 FRESH: Final = {"cache-control": "no-store"}
 

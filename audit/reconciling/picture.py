@@ -242,6 +242,7 @@ class Disputed(msgspec.Struct, frozen=True):
     count: int
     since: int
     until: int = -1
+    begins_anew: bool = False  # the agent itself says that it does not know what precedes
 
     @property
     def is_altered(self) -> bool:

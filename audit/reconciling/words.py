@@ -259,8 +259,32 @@ def uncounted(loss: UncountedLoss) -> str:
     return f"the log lost them before they were counted: {loss.reason}"
 
 
+def unsigned(program: str, count: int, total: int) -> str:
+    """Says how many programs of a kind do not sign their statements: `3 of 40 agents do not sign
+    their statements`."""
+    if total == 1:
+        return f"the {program} does not sign its statements"
+    if count == total:
+        return f"none of the {number(total)} {program}s signs its statements"
+    verb = "does not sign its statements" if count == 1 else "do not sign their statements"
+    return f"{number(count)} of {number(total)} {program}s {verb}"
+
+
+def undigested(count: int, total: int) -> str:
+    """Says how many agents send no digests of their passages."""
+    agents = "the agent sends" if total == 1 else f"{number(count)} of {number(total)} agents send"
+    return f"{agents} no digests, so what loaders read of them was compared by CRC alone"
+
+
 def disputed(numbers: Disputed) -> str:
     """Explains why entries of a journal are not trusted."""
+    if numbers.begins_anew:
+        return (
+            "the agent has begun its chain of signatures anew after them, as it does once a release"
+            " without signatures has run in between, or its numbers were damaged; what is about"
+            f" {moment(numbers.since)} to {moment(numbers.until)} is not proven: if such a release"
+            " was installed, accept it"
+        )
     if numbers.is_altered:
         return (
             "somebody has changed, removed or invented entries there, as the journal's signatures"

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({problems[0][0]}): it must be rebuilt")
 
 
-VERSION: Final = 32
+VERSION: Final = 33
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -168,6 +168,9 @@ CREATE INDEX journal_keys_by_owner ON journal_keys (owner);
 CREATE TABLE proof_faults (cluster TEXT, journal TEXT, kind TEXT, seq INT, end_seq INT, tier TEXT,
     host TEXT, since INT, until INT, said INT, key BLOB,
     PRIMARY KEY (cluster, journal, kind, seq, end_seq)) WITHOUT ROWID;
+-- Agents whose passages about a topic have no digest.
+CREATE TABLE undigested (name INT, journal INT, first INT, last INT, PRIMARY KEY (name, journal))
+    WITHOUT ROWID;
 CREATE TABLE journal_topics (name INT, journal INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 
 -- Agents by their journal. `all_*`: the newest heartbeat for all topics; `named_seq`: the newest
@@ -178,6 +181,9 @@ CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq IN
 CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
     said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
+-- The newest proven heartbeat of each journal, as its record has it (fleet/heads.py); `key`: which
+-- proves it.
+CREATE TABLE heads (journal INTEGER PRIMARY KEY, seq INT, key BLOB, value BLOB, proof BLOB);
 -- When the programs of agents and brokers were started, and their versions (fleet/marks.py).
 CREATE TABLE starts (journal INT, started INT, version TEXT, PRIMARY KEY (journal, started))
     WITHOUT ROWID;

@@ -45,6 +45,7 @@ _OLD: Final = (
     "DELETE FROM finished WHERE time < ?",
     "DELETE FROM unwatched WHERE to_time < ?",
     "DELETE FROM altered WHERE last < ?",
+    "DELETE FROM undigested WHERE last < ?",
     "DELETE FROM files WHERE time < ?1 AND NOT EXISTS (SELECT 1 FROM sources"
     " JOIN topics ON topics.id = sources.topic WHERE topics.name = files.name"
     " AND sources.source = files.source)",
@@ -58,6 +59,7 @@ AND NOT EXISTS (SELECT 1 FROM landed WHERE source = sources.id AND first_time >=
 """
 _UNHEARD: Final = (
     "DELETE FROM agent_topics WHERE journal IN (SELECT journal FROM agents WHERE heard < ?)",
+    "DELETE FROM heads WHERE journal IN (SELECT journal FROM agents WHERE heard < ?)",
     "DELETE FROM agents WHERE heard < ?",
     "DELETE FROM health WHERE time < ?",
     "DELETE FROM retired WHERE time < ? AND host NOT IN (SELECT destination FROM tiers)",
@@ -136,6 +138,7 @@ _OF_TOPICS: Final = (
     "DELETE FROM origins WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM marked WHERE topic NOT IN (SELECT id FROM topics)",
     "DELETE FROM opened WHERE topic NOT IN (SELECT id FROM topics)",
+    "DELETE FROM undigested WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM journal_topics WHERE name NOT IN (SELECT name FROM topics)",
     "DELETE FROM topic_names WHERE id NOT IN (SELECT name FROM topics)",
 )

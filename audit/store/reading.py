@@ -41,10 +41,13 @@ from audit.programs import Program
 from audit.reconciling.findings import Kinds
 from audit.reconciling.picture import TopicKey, TopicPicture
 from audit.store.database import damage_said, open_for_reading
-from audit.store.entries import journal_keys
+from audit.store.entries import journal_keys, reservations
+from audit.store.entries.journal_keys import SignedJournal
+from audit.store.entries.reservations import Writers
 from audit.store.files import listing
-from audit.store.fleet import agents, health, lags, marks
+from audit.store.fleet import agents, heads, health, lags, marks
 from audit.store.fleet.agents import SilencePatience
+from audit.store.fleet.heads import KnownAgent
 from audit.store.fleet.lags import LagsOverTime, LagsQuery, MeasuredLag
 from audit.store.fleet.marks import MarksQuery
 from audit.store.partitions import commit_logs, event_hours, origins
@@ -206,6 +209,11 @@ class StoreReading:
         with self._moment() as connection:
             return agents.by_agent(connection, cluster, patience)
 
+    def heads(self, cluster: str) -> list[KnownAgent]:
+        """Returns all agents of a cluster with their newest signed heartbeats, by host."""
+        with self._moment() as connection:
+            return heads.known_agents(connection, cluster)
+
     def agents_done(self, clusters: Collection[str], heard_since: int) -> dict[str, int]:
         """Returns, by cluster, the time up to which all agents have shipped everything."""
         with self._moment() as connection:
@@ -266,6 +274,13 @@ class StoreReading:
             topic = pictures.Topic(connection, key).id
             return altered_text.remarks(connection, topic, from_time, to_time)
 
+    def writers(self, key: TopicKey, from_time: int, to_time: int) -> list[Writers]:
+        """Returns the journals that are about a topic in a period, by tier, and how many of them
+        are unsigned."""
+        with self._moment() as connection:
+            topic = pictures.Topic(connection, key)
+            return reservations.writers(connection, topic.name, from_time, to_time)
+
     def altered_since(self, from_time: int) -> list[tuple[str, str, str, int, int]]:
         """Returns the altered text of all topics: cluster, topic, kind, lines and count."""
         with self._moment() as connection:
@@ -315,6 +330,11 @@ class StoreReading:
         """Returns the journals of one cluster or all, with their keys."""
         with self._moment() as connection:
             return journal_keys.journal_keys(connection, cluster)
+
+    def signed_journals(self, cluster: str = "") -> list[SignedJournal]:
+        """Returns whether the journals of one cluster or all are signed."""
+        with self._moment() as connection:
+            return journal_keys.signed_journals(connection, cluster)
 
     def proof_faults(self, cluster: str = "", since: int = 0) -> list[JournalFault]:
         """Returns faults of entries' signatures that were noticed since this time, the newest

@@ -24,11 +24,11 @@ from audit.configuration.config import Inventory
 from audit.reconciling.picture import TopicKey
 from audit.store import expiry
 from audit.store.database import FILE, closed, damage_said, moved_aside, open_for_writing
-from audit.store.entries import disputes, examining, journals
+from audit.store.entries import disputes, examining, journals, reservations
 from audit.store.entries.chunks import AllNumbers, Chunk
 from audit.store.entries.examining import ExaminedEntries, SigningPolicy
 from audit.store.files import reshipments, shipped_stretches, sources
-from audit.store.fleet import agents, health, lags, marks
+from audit.store.fleet import agents, heads, health, lags, marks
 from audit.store.folding.columns import Entries, Numbers, numbers
 from audit.store.folding.keyed_intervals import grouped
 from audit.store.partitions import (
@@ -133,7 +133,9 @@ class AuditStore(msgspec.Struct):
                 # Times after now, of hosts whose clocks are ahead, count as now.
                 entries = Entries.of(body, self._clock())
                 examined = examining.examine(connection, cluster, entries, proofs, self.policy)
-                touched_hours = _folded(connection, self._numbers, cluster, entries, examined)
+                touched_hours = _folded(
+                    connection, self._numbers, cluster, entries, examined, proofs=proofs
+                )
             connection.execute(
                 "INSERT INTO positions (cluster, positions, newest) VALUES (?, ?, 0)"
                 " ON CONFLICT DO UPDATE SET positions = excluded.positions",
@@ -219,14 +221,19 @@ def _folded(
     cluster: str,
     entries: Entries,
     examined: ExaminedEntries,
+    *,
+    proofs: pa.StructArray | None,
 ) -> Touched:
     hours = examined.hours
     if examined.rejected:
         entries = entries.only(examined.believed)
+        proofs = None if proofs is None else proofs.filter(pa.array(examined.believed))
     if not len(entries):
         return Touched(_named(connection, hours), 0, 0, examined.rejected)
     displacing = examined.displacing[examined.believed]
     seen_entries = journals.take(connection, numbers_, cluster, entries)
+    if proofs is not None:
+        heads.keep(connection, cluster, entries, seen_entries.journal, proofs)
     doubt = disputes.check(connection, cluster, entries, seen_entries, displacing)
     is_new = seen_entries.new | displacing
     is_understood = numbers(entries.body.field("version")) <= VERSION
@@ -271,6 +278,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
         exactness.keep(chunk, places, claim_result.counted, claim_result.over)
         commit_logs.keep(chunk)
         _keep_writers(chunk)
+        reservations.keep(chunk)
     for name in rare_statements.keep_retired(chunk):
         commit_logs.retire(chunk, name)
     source = sources.keep(chunk, places)

@@ -293,4 +293,6 @@ def _empty(field: pa.Field) -> Any:
         return None
     if pa.types.is_boolean(field.type):
         return False
+    if pa.types.is_binary(field.type):
+        return b""
     return "" if pa.types.is_string(field.type) else 0

@@ -1,15 +1,19 @@
-"""Asks the audit over HTTP to sign certificates.
+"""Asks the audit over HTTP to sign certificates, and for the heads files that these name.
 
 One request is about several consecutive certificates of a table. What waits only for reports that
 are on their way, such as those of this load, is asked again for a few seconds, and for half a
 minute over all tables of a load, so that a ledger that lags does not hold up loads. After a failed
 connection or an answer that does not fit, the audit is not asked again in this load, which goes on
 without: a load never fails for a certificate.
+
+A heads file is written before the manifest whose certificates name it, once for all tables of a
+load. One that nothing names, because the load was killed, stays and does no harm.
 """
 
 import logging
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -23,6 +27,7 @@ from ground.printable import plain_words
 from ground.signatures.envelopes import Envelope
 from ground.signatures.keys import PublicKey, SigningKey
 from ledger.certificate_requests import (
+    HEADS_PATH,
     MOST_BYTES,
     MOST_HOURS,
     PATH,
@@ -32,7 +37,11 @@ from ledger.certificate_requests import (
     Request,
     accepted,
 )
-from ledger.hour_certificates import digest_of
+from ledger.heads_files import MOST_BYTES as MOST_HEADS_BYTES
+from ledger.heads_files import sha256_of
+from ledger.hour_certificates import HeadsFile, digest_of
+from loader.errors import StoreError
+from loader.store.store import Store
 from loader.values.tables import Hour
 
 PATIENCE_S: Final = 10.0  # for reports on their way
@@ -43,6 +52,8 @@ _SECONDS_AN_HOUR: Final = 2.0
 _MOST_ANSWER: Final = 2 * MOST_BYTES
 _MOST_LETTERS: Final = 1_000
 _OK: Final = 200
+_HEADS_SECONDS: Final = 60.0
+_GZIP: Final = 16 + zlib.MAX_WBITS
 _HEADERS: Final = {"Accept": "application/json", "Content-Type": "application/json"}
 
 log = logging.getLogger(__name__)
@@ -96,6 +107,43 @@ class CertifyingAudit:
         self._patience = patience
         self._waited = 0.0  # seconds, over all tables
         self._away = ""  # why the audit is not asked any more
+        self._kept_heads: set[str] = set()  # digests of files that are in the store
+        self._keeping_heads = threading.Lock()
+
+    def keep_heads(self, store: Store, heads: HeadsFile) -> str:
+        """Writes a heads file unless it is there. Returns why it could not; empty if it could."""
+        with self._keeping_heads:
+            if heads.sha256 in self._kept_heads:
+                return ""
+            try:
+                if store.size(heads.path) is None:
+                    content = self._heads_file(heads.sha256)
+                    if not store.create(heads.path, content):
+                        raise _Failed("named a heads file whose path has other content")
+            except _Failed as error:
+                return f"the audit at {self._url}, which {error}"
+            except StoreError as error:
+                return f"the heads file {heads.path} cannot be written: {error}"
+            self._kept_heads.add(heads.sha256)
+            return ""
+
+    def _heads_file(self, sha256: str) -> bytes:
+        """Returns the content of a heads file. Raises _Failed."""
+        with HttpClient(self._url, access=self._access, most_bytes=MOST_HEADS_BYTES) as client:
+            try:
+                answer = client.ask("GET", f"{HEADS_PATH}{sha256}", within=_HEADS_SECONDS)
+            except HttpError as error:
+                raise _Failed(f"could not be asked for heads ({error.why})") from None
+        if answer.status != _OK:
+            raise _Failed(f"answered HTTP {answer.status} about heads{_reason(answer.body)}")
+        try:
+            unpacking = zlib.decompressobj(_GZIP)
+            content = unpacking.decompress(answer.body, MOST_HEADS_BYTES)
+        except zlib.error:
+            content = b""
+        if sha256_of(content) != sha256:
+            raise _Failed("answered with another heads file than it has named")
+        return content
 
     def sign(self, chain: Chain, drafts: Sequence[Draft]) -> Signed:
         """Asks for certificates of these hours."""

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from loader.commit.accounts import accounts_of, by_log, is_complete, passages
+from loader.commit.altered_hours import AlteredTimes, markers_of_altered, with_altered
 from loader.commit.complete_hours import hours_after
 from loader.commit.layout import (
     CERTIFICATE,
@@ -73,6 +74,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     few_dead: int
     duplicate_share: float
     forget_after: int  # milliseconds after which a source is forgotten
+    altered: tuple[AlteredTimes, ...] = ()  # where rows are not what agents have signed
 
 
 def next_run(previous: Manifest | None) -> int:
@@ -100,6 +102,7 @@ def load_manifest(
     added_files = [*added(plan.slices, staged, table=table, run=run, now=now)]
     visible_files = [file for file in added_files if file.path.startswith(f"{table}/")]
     hours = _hours(previous_hours, visible_files, run, terms)
+    hours = with_altered(hours, terms.altered, now)
     after = hours_after(previous, table, hours, run=run, now=now)
     return Manifest(
         version=VERSION,
@@ -112,6 +115,7 @@ def load_manifest(
         adds=tuple(added_files),
         markers=(
             *_late_markers(table, run, visible_files, previous_hours, hours),
+            *markers_of_altered(table, previous_hours, hours, run),
             *after.markers,
         ),
         passages=passages(plan.slices, staged.reports, staged.sources, previous_hours),
@@ -381,9 +385,14 @@ def rebuild_manifest(
     run, now = next_run(previous), terms.now
     added_files = tuple(added(plan.slices, staged, table=previous.table, run=run, now=now))
     states = _hours_rebuilt(previous, added_files, hours, lacking, terms)
+    states |= with_altered(
+        {hour: states[hour] for hour in hours if hour in states}, terms.altered, now
+    )
     after = hours_after(previous, previous.table, states, run=run, now=now)
     incomplete = [
-        incomplete_marker(previous.table, hour, states[hour], run, ()) for hour in sorted(lacking)
+        incomplete_marker(previous.table, hour, states[hour], run, ())
+        for hour in sorted(hours)
+        if hour in states and states[hour].lack
     ]
     replaced_markers = {marker.path for marker in incomplete}
     gone = [

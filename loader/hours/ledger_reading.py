@@ -1,11 +1,15 @@
-"""Reads `_audit` from the position of the last read to its end, and then looks up the topics' ends.
+"""Reads `_audit` from the position of the last read to its end: agents' heartbeats, and what they
+have signed of their batches.
 
-The order matters: what heartbeats guarantee lies below ends that are looked up after them; see
-completeness.py. So a load reads watermarks before it is planned.
+Without an audit, agents' heartbeats are the watermarks of topics. A load reads them before it looks
+up the topics' ends, and before it is planned: what they guarantee lies below these ends; see
+completeness.py. Signed digests are read on when a table has read its batches, as late as possible.
 
 A small file keeps the result, so that each load reads only new entries:
 
     {root}/_penstock/~watermarks/{cluster id}.json
+
+With an audit, the file is in `~signed`, and was begun with the entries of one day.
 
 It remembers agents for longer than `_audit` keeps entries, so it is more than a cache. If `_audit`
 was recreated, the former one's content still counts, and the new one is read from its beginning.
@@ -15,8 +19,9 @@ If two loaders write the file at once, one of them wins; both versions are corre
 
 import logging
 import re
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -29,7 +34,8 @@ from ledger.agents import Agents, Beat, HeardAgent, HostRetired, LeftTopics
 from ledger.heartbeats import statements
 from ledger.lookup import Lookup, lookup_at
 from ledger.names import LEDGER_TOPIC
-from ledger.reading import LedgerPositions, LedgerReader, id_of
+from ledger.reading import LedgerPositions, LedgerReader, id_of, positions_since
+from ledger.signed_passages import PassageReader, SignedPassage
 from loader.config import LoaderConfig
 from loader.hours.completeness import TopicEnd, Watermarks
 from loader.store.store import PENSTOCK, Store
@@ -41,6 +47,9 @@ VERSION: Final = 1  # of the file
 TopicSet = int  # the index of a set of topics in the list of all of them
 _LOG_SECONDS: Final = 10.0
 _CHUNK_BYTES: Final = 32 * 1024 * 1024  # bounds the driver's memory
+MOST_READ: Final = 500_000  # signed passages in memory
+MOST_KEPT: Final = 100_000  # signed passages that wait for a later load
+MOST_WAITING_MILLIS: Final = 86_400_000
 log = logging.getLogger(__name__)
 
 
@@ -62,20 +71,25 @@ class _File(msgspec.Struct, frozen=True):
     agents: list[_AgentRow]
     retired: list[tuple[str, str, int, int]]
     epochs: dict[int, int] = {}
+    signed: PassageReader = msgspec.field(default_factory=PassageReader)
+    passages: list[SignedPassage] = []
 
 
 class LedgerRead(msgspec.Struct, frozen=True):
-    """The agents according to one `_audit`, read up to these positions."""
+    """The agents according to one `_audit`, read up to these positions, and those of their signed
+    passages that no load has compared yet."""
 
     positions: LedgerPositions
     agents: Agents
+    reader: PassageReader = msgspec.field(default_factory=PassageReader)
+    passages: list[SignedPassage] = []
 
 
-def cache_path(cluster_id: str, cluster: str) -> str:
+def cache_path(cluster_id: str, cluster: str, folder: str = "~watermarks") -> str:
     """The file's path. Ids, Kafka's and Penstock's, have letters, digits, `-` and `_`. The file of
     a cluster without an id is named after its configured name."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id or cluster)
-    return f"{PENSTOCK}/~watermarks/{name}.json"
+    return f"{PENSTOCK}/{folder}/{name}.json"
 
 
 def to_bytes(read: LedgerRead) -> bytes:
@@ -107,6 +121,8 @@ def to_bytes(read: LedgerRead) -> bytes:
             for host_retired in read.agents.retired.values()
         ],
         read.positions.epochs,
+        read.reader,
+        read.passages[-MOST_KEPT:],
     )
     return msgspec.json.encode(file)
 
@@ -125,7 +141,7 @@ def from_bytes(data: bytes) -> LedgerRead | None:
         (host, agent): HostRetired(host, agent, *rest) for host, agent, *rest in file.retired
     }
     positions = LedgerPositions(file.cluster_id, file.topic_id, file.offsets, file.epochs)
-    return LedgerRead(positions, Agents(agents, retired_hosts))
+    return LedgerRead(positions, Agents(agents, retired_hosts), file.signed, file.passages)
 
 
 def _agent(row: _AgentRow, sets: list[frozenset[str]]) -> HeardAgent:
@@ -138,35 +154,127 @@ def _agent(row: _AgentRow, sets: list[frozenset[str]]) -> HeardAgent:
     )
 
 
-def read_watermarks(
+class LoadLedger:
+    """What one load knows of the ledger. May be used by any thread."""
+
+    def __init__(
+        self,
+        config: LoaderConfig,
+        brokers: Brokers,
+        registry: RegistryClient,
+        store: Store,
+        *,
+        topics: Collection[str],
+        now: int,
+    ) -> None:
+        """`topics` are all that the loader may load; `now` is the time in milliseconds. `brokers`
+        belongs to this ledger while it is used."""
+        self._config = config
+        self._brokers = brokers
+        self._lookup = lookup_at(registry)
+        self._store = store
+        self._topics = frozenset(topics)
+        self._now = now
+        self._lock = threading.Lock()
+        self._path = ""
+        self._read: LedgerRead | None = None
+        self._is_saved = True
+
+    def watermarks(self, topics: Iterable[str]) -> Watermarks:
+        """The watermarks of these topics, from everything that agents have reported. Raises errors
+        of the brokers, the registry and the store: without watermarks, no hour can be judged."""
+        with self._lock:
+            agents = self._read_on().agents.copy()
+            settle_seconds = self._config.completeness.settle
+            settle_millis = None if settle_seconds is None else int(settle_seconds * 1000)
+            ends = topic_ends(self._brokers, topics)
+        return Watermarks(agents, ends, self._now, settle_millis)
+
+    def passages(self, topics: Collection[str]) -> list[SignedPassage]:
+        """Reads on, and returns what agents have signed of batches of these topics. The passages
+        are returned again until they are settled. Raises errors of the brokers, the registry and
+        the store."""
+        with self._lock:
+            return [passage for passage in self._read_on().passages if passage.topic in topics]
+
+    def signs(self, topic: str) -> bool:
+        """Whether agents have lately signed any batches of the topic, as far as `_audit` was
+        read."""
+        with self._lock:
+            return self._read is not None and topic in self._read.reader.signed
+
+    def settle(self, passages: Iterable[SignedPassage]) -> None:
+        """Forgets passages whose batches were compared and committed."""
+        settled_passages = set(passages)
+        if not settled_passages:
+            return
+        with self._lock:
+            if self._read is not None:
+                kept = [
+                    passage for passage in self._read.passages if passage not in settled_passages
+                ]
+                self._read = msgspec.structs.replace(self._read, passages=kept)
+                self._is_saved = False
+
+    def save(self) -> None:
+        """Saves what was read. If it is lost, the next load reads it again. Raises StoreError."""
+        with self._lock:
+            if self._read is None or self._is_saved:
+                return
+            oldest_millis = self._now - MOST_WAITING_MILLIS
+            kept = [passage for passage in self._read.passages if passage.read_at >= oldest_millis]
+            if dropped := len(self._read.passages) - min(len(kept), MOST_KEPT):
+                log.warning(
+                    "batches that agents have signed were not read for a day, and are not compared"
+                    " with the agents' digests any more passages=%d",
+                    dropped,
+                )
+            self._read = msgspec.structs.replace(self._read, passages=kept)
+            self._store.replace(self._path, to_bytes(self._read))
+            self._is_saved = True
+
+    def _read_on(self) -> LedgerRead:
+        if self._read is None:
+            self._read = self._saved()
+        # What was read before an error counts: the examination of journals goes on there.
+        for ledger_read in read_chunks(
+            self._brokers, self._lookup, self._read, self._topics, now=self._now
+        ):
+            self._read, self._is_saved = ledger_read, False
+        heard_before = self._now - int(self._config.completeness.silent_agents * 1000)
+        self._read.agents.forget(heard_before)
+        self._read.reader.forget(heard_before)
+        return self._read
+
+    def _saved(self) -> LedgerRead:
+        """What the last load has saved; without it, where reading begins."""
+        has_audit = bool(self._config.audit)
+        cluster_id = self._brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
+        folder = "~signed" if has_audit else "~watermarks"
+        self._path = cache_path(cluster_id, self._config.cluster, folder)
+        saved = _cached(self._store, self._path)
+        if saved is not None and saved.positions.cluster_id == cluster_id:
+            return saved
+        self._is_saved = False
+        if not has_audit:
+            return LedgerRead(LedgerPositions(cluster_id), Agents())
+        day_before = self._now - MOST_WAITING_MILLIS
+        return LedgerRead(positions_since(self._brokers, day_before), Agents())
+
+
+def read_chunks(
     brokers: Brokers,
-    registry: RegistryClient,
-    store: Store,
-    config: LoaderConfig,
+    lookup: Lookup,
+    cached: LedgerRead,
+    topics: Collection[str] = (),
     *,
-    topics: Iterable[str],
-    now: int,
-) -> Watermarks:
-    """The watermarks of these topics, from everything that agents have reported. Raises errors of
-    the brokers, the registry and the store: without watermarks, no hour can be judged."""
-    cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
-    path = cache_path(cluster_id, config.cluster)
-    ledger_read = read_ledger(brokers, lookup_at(registry), _cached(store, path))
-    ledger_read.agents.forget(now - int(config.completeness.silent_agents * 1000))
-    store.replace(path, to_bytes(ledger_read))
-    settle_seconds = config.completeness.settle
-    settle_millis = None if settle_seconds is None else int(settle_seconds * 1000)
-    return Watermarks(ledger_read.agents, topic_ends(brokers, topics), now, settle_millis)
-
-
-def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> LedgerRead:
-    """Reads `_audit` from the cached positions to its end, and returns the agents."""
-    cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
-    if cached is None or cached.positions.cluster_id != cluster_id:
-        cached = LedgerRead(LedgerPositions(cluster_id), Agents())
-    positions = cached.positions
+    now: int = 0,
+) -> Iterator[LedgerRead]:
+    """Reads `_audit` from the cached positions to its end. Yields, after each portion, the agents,
+    and what they have signed of batches of these topics. `now` is the time in milliseconds."""
+    passages = cached.passages
     logged_at = time.monotonic()
-    for chunk in LedgerReader(brokers, lookup, chunk_bytes=_CHUNK_BYTES).read(positions):
+    for chunk in LedgerReader(brokers, lookup, chunk_bytes=_CHUNK_BYTES).read(cached.positions):
         if chunk.gap:
             log.warning(
                 "entries of the ledger were deleted before they were read: agents without later"
@@ -174,11 +282,13 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
             )
         for statement in statements(chunk.body):
             cached.agents.take(statement)
-        positions = chunk.positions
+        if topics:
+            new_passages = cached.reader.take(chunk.body, chunk.proofs, topics, now)
+            passages = [*passages, *new_passages][-MOST_READ:]
+        yield msgspec.structs.replace(cached, positions=chunk.positions, passages=passages)
         if chunk.to_come and time.monotonic() - logged_at > _LOG_SECONDS:
             logged_at = time.monotonic()
             log.info("reading the ledger remaining_entries=%d", chunk.to_come)
-    return LedgerRead(positions, cached.agents)
 
 
 def topic_ends(brokers: Brokers, topics: Iterable[str]) -> Mapping[str, TopicEnd | None]:

@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from client.connection.bootstrap import Bootstrap
 from client.connection.brokers import Brokers
@@ -29,9 +30,19 @@ from loader.landing.held_rows import HeldRows
 from loader.landing.landed_slice import LandedSlice
 from loader.landing.pieces import MOST_HOURS, report_piece
 from loader.landing.rows import Arrived, beginnings, bounds
+from loader.landing.sent_digests import digest_as_sent
 from loader.landing.slice_files import SliceFiles
 from loader.landing.task_spec import NOTHING_SEEN, Seen, TaskSpec
 from loader.landing.writer_schemas import WriterSchemas
+from loader.values.batch_digests import (
+    MOST_BATCHES,
+    NO_MESSAGES,
+    PACKED_BYTES,
+    UNKNOWN_CONTENT,
+    PackedBatches,
+    ReadBatch,
+    packed,
+)
 from loader.values.reports import half_open
 from loader.values.tables import HOUR_MILLIS, Slice, hour_of
 from schemas.parsing import parse
@@ -138,6 +149,7 @@ def _land_all(
             landing.nothing(batch, given_up=is_given_up)
             continue
         decoded = decoder.decode(batch)
+        landing.read_batch(batch, decoded)
         if piece.buried:
             decoded = without_losers(decoded, batch.data, half_open(piece.buried))
         yield from landing.take(batch.header, decoded, given_up=is_given_up)
@@ -189,6 +201,7 @@ class Landing:
         self._duplicates = Duplicates(seen)
         self._memory_bytes = spec.memory_bytes
         self._held: HeldRows | None = None  # created with the columns of the first rows
+        self._digests = bytearray()
         self._dead = DeadLetters(piece)
         self._files = SliceFiles(
             piece.number, spec.compression, spec.memory_bytes, most_hours=most_hours
@@ -230,15 +243,35 @@ class Landing:
                 self._duplicates.note(wanted_rows, new_rows)
             yield from self._land(new_rows)
 
+    def read_batch(self, batch: FetchedBatch, decoded: Decoded) -> None:
+        """Notes the digest of a batch, whichever of its rows are wanted."""
+        header = batch.header
+        times = header.base_timestamp, header.max_timestamp
+        if len(decoded.times):
+            times = bounds(decoded.times)
+        self._note(
+            header,
+            UNKNOWN_CONTENT if _is_missing(batch) else digest_as_sent(header, batch.data),
+            times,
+        )
+
+    def _note(self, header: BatchHeader, digest: bytes, times: tuple[int, int]) -> None:
+        if len(self._digests) < MOST_BATCHES * PACKED_BYTES:
+            batch = ReadBatch(header.base_offset, header.next_offset, *times, digest)
+            self._digests += packed(batch)
+
     def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
         """Takes offsets without a message. Absent ones count as given up if `given_up`, otherwise
         as compacted away."""
         if passed.header is None:
             self._slice.nothing(passed.first, passed.end, given_up=given_up)
             return
-        if self._slice.starts_epoch(passed.header.leader_epoch):
+        header = passed.header
+        if passed.what in {Instead.MARKERS, Instead.ABORTED}:
+            self._note(header, NO_MESSAGES, (header.base_timestamp, header.max_timestamp))
+        if self._slice.starts_epoch(header.leader_epoch):
             self._duplicates.end_part(self._slice.leader_epoch)
-        self._slice.passed_over(passed.header, passed.first, passed.what, given_up=given_up)
+        self._slice.passed_over(header, passed.first, passed.what, given_up=given_up)
 
     def end(self, next_offset: int, leader_epoch: int) -> Iterator[pa.RecordBatch]:
         """The remaining pieces, and the report. The slice was read up to `next_offset`; the last
@@ -250,7 +283,7 @@ class Landing:
             yield from self._files.dead(letters)
         yield from self._files.end()
         report = self._slice.report(next_offset, leader_epoch, self._duplicates, self._files)
-        yield report_piece(report)
+        yield report_piece(replace(report, batch_digests=PackedBatches(bytes(self._digests))))
 
     def _check(self, header: BatchHeader, rows: int, decoded: Decoded) -> None:
         """Checks that the batch has as many records as its header says, and no more than offsets.

@@ -23,8 +23,10 @@ from client.reading.partition_reader import PartitionReader
 from ground.intervals import Interval, Intervals, has, intersection, merged, minus, union
 from ledger.claims import Claim, claims
 from ledger.lookup import lookup_at
-from ledger.names import LEDGER_TOPIC, topic_id_text
-from ledger.reading import LedgerPositions, LedgerReader, id_of
+from ledger.names import topic_id_text
+from ledger.reading import LedgerPositions, LedgerReader, positions_since
+from ledger.signed_journals import EntryName, SignedJournals
+from ledger.source_ids import owner_of
 from loader.commit.contests import GONE, Contender, Named, Settled, settled
 from loader.commit.staging import Staged, sources_of
 from loader.decoding.batch_decoder import BatchDecoder
@@ -39,8 +41,7 @@ from loader.values.reports import MOST_REPEATS, half_open, intervals_of
 from loader.values.tables import Partition, Slice, hour_of
 from schemas.errors import SchemaError
 from schemas.parsing import parse
-from wire.acls import Operation
-from wire.messages.list_offsets import EARLIEST, LATEST
+from wire.messages.list_offsets import EARLIEST
 from wire.record_batches.records import records
 
 MOST_COLLISIONS: Final = 5_000  # stretches in one run, which the ledger lists
@@ -239,7 +240,8 @@ class Comparison:
 
     def _claims(self, topic: Slice, sources: set[str]) -> "_Claims":
         """The agents' claims of these sources; none if the ledger cannot be read."""
-        result = _Claims()
+        result, journals = _Claims(), SignedJournals()
+        pending: dict[EntryName, list[Claim]] = defaultdict(list)
         load = self._load
         topic_id = topic_id_text(UUID(topic.topic_id) if topic.topic_id else None)
         try:
@@ -247,50 +249,60 @@ class Comparison:
                 load.brokers, lookup_at(load.context.registry), chunk_bytes=_CHUNK_BYTES
             )
             for chunk in reader.read(self._positions()):
+                examined = journals.examine(chunk.body, chunk.proofs)
+                for name in examined.since_proven:
+                    for claim in pending.pop(name, ()):
+                        result.add(claim, is_proven=True)
+                proven = set(examined.proven)
                 for claim in claims(chunk.body, topic.topic, topic_id, sources):
-                    result.add(claim)
+                    result.add(claim, is_proven=claim.row in proven)
+                    if claim.row in examined.pending:
+                        pending[examined.pending[claim.row]].append(claim)
         except (ClientError, SchemaError) as error:
             load.warn(f"cannot read which events agents claim: {error}")
+        result.owners = journals.owners()
         return result
 
     def _positions(self) -> LedgerPositions:
         """Positions a day before the events landed, or before the previous run was committed."""
-        brokers = self._load.brokers
-        metadata = brokers.refresh([LEDGER_TOPIC])
         latest_manifest = self._load.commit_log.latest()
-        if latest_manifest is None or not metadata.has(LEDGER_TOPIC):
+        if latest_manifest is None:
             return LedgerPositions()
-        topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
-        partitions = [partition.index for partition in topic.partitions]
-        end_offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, LATEST)
         since_millis = min(self._since, latest_manifest.committed) - _DAY
-        offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, since_millis)
-        return LedgerPositions(
-            metadata.cluster_id or "",
-            id_of(topic),
-            {
-                index: offset if offset >= 0 else end_offsets[index]
-                for index, offset in offsets.items()
-            },
-        )
+        return positions_since(self._load.brokers, since_millis)
 
 
 class _Claims:
-    """The seqs that each journal claims, by source, partition, and difference of offset and seq."""
+    """The seqs that each journal claims, by source, partition, and difference of offset and seq.
+
+    A source names its owner. If the owner signs its journal, only what it has signed is a claim.
+    """
 
     def __init__(self) -> None:
-        self._seqs: dict[tuple[str, int, int], dict[str, Intervals]] = defaultdict(dict)
+        self.owners: Mapping[str, str] = {}  # the signing journals, by the letters of their sources
+        self._seqs: dict[tuple[str, int, int], dict[tuple[str, bool], Intervals]] = defaultdict(
+            dict
+        )
 
-    def add(self, claim: Claim) -> None:
+    def add(self, claim: Claim, *, is_proven: bool) -> None:
         journals = self._seqs[claim.source, claim.partition, claim.first - claim.seq]
         seqs = ((claim.seq, claim.seq + claim.events),)
-        journals[claim.journal] = union(journals.get(claim.journal, ()), seqs)
+        key = claim.journal, is_proven
+        journals[key] = union(journals.get(key, ()), seqs)
 
     def by(self, name: Named, contender: Contender) -> str:
         """The journal that claims the event; empty if none does."""
         source, seq = name
         journals = self._seqs.get((source, contender.partition, contender.offset - seq), {})
-        return next((journal for journal, seqs in journals.items() if has(seqs, seq)), "")
+        owner = self.owners.get(owner_of(source))
+        return next(
+            (
+                journal
+                for (journal, is_proven), seqs in journals.items()
+                if has(seqs, seq) and (owner is None or (is_proven and journal == owner))
+            ),
+            "",
+        )
 
 
 def _portions(contested: Seqs) -> Iterator[dict[str, Intervals]]:

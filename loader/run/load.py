@@ -15,7 +15,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -31,7 +31,7 @@ from loader.config import CertificateMode, LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError, cure_of
 from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
-from loader.hours.ledger_reading import read_watermarks
+from loader.hours.ledger_reading import LoadLedger
 from loader.ledger.observations import Observations
 from loader.planning.table_selection import matching, tables_of
 from loader.rewriting.row_format import check_format
@@ -83,18 +83,23 @@ def load(
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = tables_for(config, request, brokers)
         with closing(RegistryClient(config.registry_address)) as registry:
+            ledger = LoadLedger(
+                config,
+                brokers,
+                registry,
+                store,
+                topics=topics_of(tables_for(config, LoadRequest(), brokers)),
+                now=int(clock() * 1000),
+            )
             context = LoadContext(
                 config=config,
                 request=request,
                 start_spark=start_spark,
                 store=store,
                 registry=registry,
+                ledger=ledger,
                 watermarks=(
-                    None
-                    if request.reads_nothing or config.audit
-                    else watermarks(
-                        config, brokers, registry, store, tables, now=int(clock() * 1000)
-                    )
+                    None if request.reads_nothing or config.audit else watermarks(ledger, tables)
                 ),
                 audit=(
                     Audit(config.audit, config.cluster, security=config.audit_security)
@@ -115,6 +120,7 @@ def load(
             watcher.finishing("reporting to the ledger")
             report_successes(context, tables, outcomes, began_millis)
             report_health(context, brokers, began_millis)
+            _save(ledger)
             watcher.finishing("")
             return outcomes
 
@@ -178,22 +184,24 @@ def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> 
     return [table for table in tables if table.name in requested_tables]
 
 
-def watermarks(
-    config: LoaderConfig,
-    brokers: Brokers,
-    registry: RegistryClient,
-    store: Store,
-    tables: Sequence[TableSource],
-    *,
-    now: int,
-) -> Watermarks | None:
+def topics_of(tables: Iterable[TableSource]) -> list[str]:
+    return sorted({source.topic for table in tables for source in table.topics})
+
+
+def watermarks(ledger: LoadLedger, tables: Iterable[TableSource]) -> Watermarks | None:
     """The agents' watermarks. None if they cannot be read; then this load closes no hour."""
-    topics = sorted({source.topic for table in tables for source in table.topics})
     try:
-        return read_watermarks(brokers, registry, store, config, topics=topics, now=now)
+        return ledger.watermarks(topics_of(tables))
     except (ClientError, SchemaError, StoreError) as error:
         log.warning("cannot determine which hours are complete: %s", error)
         return None
+
+
+def _save(ledger: LoadLedger) -> None:
+    try:
+        ledger.save()
+    except StoreError as error:
+        log.warning("cannot save what was read of the ledger; it is read again: %s", error)
 
 
 def run_table(context: LoadContext, table: TableSource) -> TableOutcome:

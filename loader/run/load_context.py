@@ -19,6 +19,7 @@ from loader.config import LoaderConfig
 from loader.errors import Interrupted
 from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
+from loader.hours.ledger_reading import LoadLedger
 from loader.ledger.observations import Observations
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.store.store import Store
@@ -82,6 +83,7 @@ class LoadContext(msgspec.Struct, frozen=True):
     start_spark: "Callable[[], SparkWork]"  # always the same one; raises LoaderError
     store: Store
     registry: RegistryClient
+    ledger: LoadLedger
     watermarks: Watermarks | None  # None: unknown which hours are complete
     audit: Audit | None  # decides instead of watermarks, if configured
     signing_key: SigningKey | None  # proves ledger entries; None: they have no proofs

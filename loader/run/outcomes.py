@@ -6,7 +6,7 @@ from typing import Final, Protocol
 import msgspec
 
 from loader.checks.comparison import FaultyFile
-from loader.errors import FilesDiffer
+from loader.errors import FilesDiffer, RowsAltered
 from loader.values.tables import Hour
 
 
@@ -74,9 +74,9 @@ class TableOutcome(msgspec.Struct):
 
 
 def has_failed(outcome: TableOutcome) -> bool:
-    """Whether the table was not loaded, or not completely. Damaged files do not count, since the
-    rows were loaded nevertheless."""
-    return outcome.error is not None and not isinstance(outcome.error, FilesDiffer)
+    """Whether the table was not loaded, or not completely. Damaged files and altered rows do not
+    count, since the rows were loaded nevertheless."""
+    return outcome.error is not None and not isinstance(outcome.error, FilesDiffer | RowsAltered)
 
 
 class TableWatcher(Protocol):

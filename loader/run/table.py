@@ -2,7 +2,8 @@
 
 1. An interrupted earlier run is completed: its files made visible, its ledger entries written.
 2. The plan is made: what to read, and which gaps there are. Nothing has been read yet.
-3. Events are read and staged, and the staged files verified.
+3. Events are read and staged, the staged files verified, and the batches compared with what agents
+   have signed of them; without new events, those batches that wait for it.
 4. One manifest commits the run. From here on it has happened, even if the process dies.
 5. Files and markers become visible; ledger entries and consumer offsets are written.
 6. Complete hours are merged and closed, by a manifest of their own.
@@ -16,6 +17,7 @@ has runs that rewrite hours between these.
 """
 
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -28,6 +30,7 @@ from loader.commit.commit_log import (
     check_untouched,
     with_checksums,
 )
+from loader.commit.layout import run_folder
 from loader.commit.next_state import next_run
 from loader.commit.old_hours import listed, recalled
 from loader.commit.publishing import Publication, clean
@@ -40,6 +43,7 @@ from loader.planning.plan import Plan
 from loader.rewriting.row_format import RowFormat
 from loader.run.load_context import Compaction, LoadContext, TableLoad
 from loader.run.outcomes import TableOutcome
+from loader.run.signed_batches import SignedBatches
 from loader.run.table_certificates import TableCertificates
 from loader.run.table_check import TableCheck
 from loader.run.table_compaction import compact, merge_open_hours
@@ -69,6 +73,7 @@ class TableRun:
             warn=self._load.warn,
         )
         self._check = TableCheck(self._load)
+        self._signed = SignedBatches(self._load)
         self._not_upgraded = ""  # the reason, if hours were not upgraded on request
         self._committed: Manifest | None = None  # the newest run that this one made
 
@@ -112,6 +117,8 @@ class TableRun:
             if not plan.nothing_to_do:
                 latest = self._read(latest, plan)
                 previously_complete = opened_hours(before, latest)
+            elif latest is not None:
+                latest = self._compare_waiting(latest)
             if latest is not None:
                 self._register(latest)
                 newest = self._close_if_possible(latest, completeness, previously_complete)
@@ -121,7 +128,10 @@ class TableRun:
                     self._merge_open(newest)
                     self._certify(self._committed or newest)
                 self._note_rebuilt(latest)
-        self._check.young(self._committed or latest)
+        try:
+            self._check.young(self._committed or latest)
+        finally:
+            self._signed.check(self._committed or latest)
         if self._not_upgraded:
             raise LoaderError(f"table {load.name}: {self._not_upgraded}")
 
@@ -183,14 +193,26 @@ class TableRun:
 
     def _read(self, latest: Manifest | None, plan: Plan) -> Manifest:
         """Makes the next run, of new events or of hours to rebuild."""
-        reading = TableReading(self._load, latest, plan)
+        reading = TableReading(self._load, latest, plan, self._signed)
         with Attempt(self._commit_log, reading.folder) as attempt:
             try:
                 manifest = reading.manifest()
             except DamagedBatch as error:
                 self._check.damaged(error, plan.topics)
                 raise
-            return self._commit(manifest, latest, attempt)
+            committed = self._commit(manifest, latest, attempt)
+        self._signed.committed()
+        return committed
+
+    def _compare_waiting(self, latest: Manifest) -> Manifest:
+        """Compares batches that earlier loads have read, and marks the hours of what differs."""
+        manifest = self._signed.compare_waiting(latest)
+        if manifest is not None:
+            folder = run_folder(self._load.name, manifest.run, uuid.uuid4().hex)
+            with Attempt(self._commit_log, folder) as attempt:
+                latest = self._commit(manifest, latest, attempt)
+        self._signed.committed()
+        return latest
 
     def _commit(self, manifest: Manifest, previous: Manifest | None, attempt: Attempt) -> Manifest:
         """Commits and publishes a run. Raises RunTaken if another loader was faster."""

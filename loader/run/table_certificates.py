@@ -4,18 +4,20 @@ their own for those that are still owed.
 Rule 1: an hour gets its certificate in the run that declares it complete, if the audit signs it
         then. Otherwise, or after late rows, a later load makes it, in a run that does nothing else.
 Rule 2: an hour whose files are missing or damaged gets none.
-Rule 3: a complete hour with a certificate is rewritten only if the audit signs the next one: its
+Rule 3: the heads file that a certificate names is written before the manifest.
+Rule 4: a complete hour with a certificate is rewritten only if the audit signs the next one: its
         rows stay provable. Without an audit in the configuration, it loses its certificate.
 """
 
+import logging
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from ground.signatures.envelopes import BadEnvelope, Envelope
-from ledger.hour_certificates import digest_of
-from loader.certificates.audit_client import Chain, Signed
+from ledger.hour_certificates import Certificate, digest_of
+from loader.certificates.audit_client import CertifyingAudit, Chain, Signed
 from loader.certificates.drafts import draft_of, due_hours, is_due
 from loader.certificates.issuing import next_number, with_certificates, without_certificates
 from loader.commit.commit_log import Attempt, with_digests
@@ -29,6 +31,8 @@ from loader.values.tables import Hour
 
 MOST_OWED: Final = 240  # hours in one load
 _MOST_BYTES: Final = 64 * 1024 * 1024  # of a certificate
+
+log = logging.getLogger(__name__)
 
 # Commits the first manifest, which follows the second.
 Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
@@ -162,7 +166,22 @@ class TableCertificates:
             )
             for hour in hours
         ]
-        return self._audit.sign(chain, drafts)
+        signed = self._audit.sign(chain, drafts)
+        return self._with_heads(signed, self._audit)
+
+    def _with_heads(self, signed: Signed, audit: CertifyingAudit) -> Signed:
+        """Writes the heads files that certificates name. Without them there is no certificate."""
+        heads_files = {
+            heads.sha256: heads
+            for _, envelope in signed.envelopes
+            if (heads := Certificate.decode(envelope.payload).predicate.heads) is not None
+        }
+        for heads in heads_files.values():
+            if why := audit.keep_heads(self._load.context.store, heads):
+                log.warning("no certificates of table %s: %s", self._load.name, why)
+                refused = {hour: why for hour, _ in signed.envelopes}
+                return Signed(refused=signed.refused | refused)
+        return signed
 
     def _is_intact(self, latest: Manifest, hour: Hour) -> bool:
         """Whether the folder has all files of the hour, and no mark of damage."""

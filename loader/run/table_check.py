@@ -4,13 +4,14 @@ damaged batches in the log.
 Findings go to the ledger first, then into the outcome. Without the ledger there is a warning.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from client.connection.brokers import Brokers
 from client.errors import ClientError
+from ground.intervals import Interval
 from ledger.names import topic_id_text
 from loader.checks.comparison import FaultyFile, HourOutcome
 from loader.checks.damage_markers import DamageMarkers
@@ -18,8 +19,10 @@ from loader.checks.file_check import FileCheck
 from loader.checks.repairs import files_differ
 from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
+from loader.digests.comparison import Difference, Log
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError, cure_of
 from loader.ledger.entries import destination_of
+from loader.ledger.observations import divided
 from loader.run.landed_files import count_rows
 from loader.run.load_context import TableLoad
 from loader.values.manifests import Manifest, TopicState
@@ -28,6 +31,23 @@ from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
 _FEW: Final = 3  # faults that a message names
+
+_STATED: Final = 60  # approximate bytes of a statement beside its texts
+
+
+def _damaged(log: Log, offsets: Interval, reason: str) -> dict[str, Any]:
+    return {
+        "topic": log.topic,
+        "topic_id": log.topic_id,
+        "partition": log.partition,
+        "offsets": {"first": offsets[0], "count": offsets[1] - offsets[0]},
+        "reason": reason,
+    }
+
+
+def _weight(statement: Mapping[str, Any]) -> int:
+    return _STATED + len(statement["topic"].encode()) + len(statement["reason"].encode())
+
 
 Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], None]
 
@@ -81,16 +101,19 @@ class TableCheck:
 
     def damaged(self, batch: DamagedBatch, topics: Sequence[TopicState]) -> None:
         """Reports a damaged batch in the ledger."""
-        ids = {topic.topic: topic.topic_id for topic in topics}
-        topic_id = ids.get(batch.topic, "")
-        statement = {
-            "topic": batch.topic,
-            "topic_id": topic_id_text(UUID(topic_id) if topic_id else None),
-            "partition": batch.partition,
-            "offsets": {"first": batch.first, "count": batch.end - batch.first},
-            "reason": batch.reason,
-        }
-        self._report(self._load.context.observations.tell, [{"damaged": [statement]}])
+        topic_id = next((topic.topic_id for topic in topics if topic.topic == batch.topic), "")
+        log = Log(batch.topic, topic_id_text(UUID(topic_id) if topic_id else None), batch.partition)
+        self._report_damaged([_damaged(log, (batch.first, batch.end), batch.reason)])
+
+    def altered(self, differences: Iterable[Difference]) -> None:
+        """Reports in the ledger which batches are not what agents have signed."""
+        self._report_damaged(
+            [_damaged(part.log, part.offsets, part.reason) for part in differences]
+        )
+
+    def _report_damaged(self, statements: Sequence[Mapping[str, Any]]) -> None:
+        lists = [{"damaged": part} for part in divided(statements, _weight)]
+        self._report(self._load.context.observations.tell, lists)
 
     def _files(self, young_hours: int, latest: Manifest) -> FileCheck:
         context = self._load.context

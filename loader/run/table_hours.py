@@ -61,7 +61,7 @@ def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | 
     rebuilt = {
         hour: states[hour].at
         for hour in hours
-        if hour in states and states[hour].whole and hour not in context.request.rebuild
+        if hour in states and states[hour].lack and hour not in context.request.rebuild
     }
     answers = context.audit.ask(
         ((topic, hour) for hour in hours for topic in load.topics),

@@ -15,6 +15,7 @@ import msgspec
 from client.admin.topics import configs_of_topics
 from columns.field_names import field_name
 from ground.intervals import size
+from loader.commit.altered_hours import AlteredTimes
 from loader.commit.commit_log import CommitLog
 from loader.commit.layout import hour_path, run_folder
 from loader.commit.next_state import (
@@ -23,6 +24,7 @@ from loader.commit.next_state import (
     load_manifest,
     next_run,
     rebuild_manifest,
+    topics_after,
 )
 from loader.commit.old_hours import recalled
 from loader.commit.sources import LandedSources, seen_in
@@ -52,6 +54,7 @@ from loader.run.collisions import Comparison
 from loader.run.landed_files import lacking_columns, partition_rows
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
+from loader.run.signed_batches import SignedBatches
 from loader.run.table_form import form_of, in_form, next_form, renamings, table_columns
 from loader.values.manifests import Collision, KnownSources, Manifest
 from loader.values.reports import LastBatch, check_hours, half_open
@@ -160,13 +163,16 @@ def _retention(load: TableLoad) -> str:
 class TableReading:
     """Reads the planned ranges. Used once."""
 
-    def __init__(self, load: TableLoad, latest: Manifest | None, plan_: Plan) -> None:
+    def __init__(
+        self, load: TableLoad, latest: Manifest | None, plan_: Plan, signed: SignedBatches
+    ) -> None:
         """Raises LoaderError if the rows do not fit the table's existing files."""
         config = load.context.config
         self.folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
         self._load = load
         self._latest = latest
         self._plan = plan_
+        self._signed = signed
         self._collisions: tuple[Collision, ...] = ()
         self._reports: list[WrittenFile] = []  # of slices that were landed without Spark
         self._columns = table_columns(load.context.registry, load.table, config.header)
@@ -201,17 +207,20 @@ class TableReading:
         if latest is not None:
             landed_hours = {hour for report in results.reports.values() for hour in report.rows}
             latest = recalled(context.store, latest, sorted(landed_hours), context.now())
-        return load_manifest(latest, self._plan, results, self._load.name, self._terms())
+        topics = topics_after(self._plan, results.reports)
+        terms = self._terms(self._signed.compare_read(topics, results.reports.values()))
+        return load_manifest(latest, self._plan, results, self._load.name, terms)
 
     def _rebuilt(self, latest: Manifest, results: Staged, hours: Sequence[Hour]) -> Manifest:
         context, name = self._load.context, self._load.name
         self._warn_of_defaults(latest, hours)
+        altered = self._signed.compare_rebuilt(self._plan.topics, results.reports.values(), hours)
         manifest = rebuild_manifest(
             latest,
             self._plan,
             results,
             hours,
-            self._terms(),
+            self._terms(altered),
             markers={
                 hour: [entry.name for entry in context.store.list(hour_path(name, hour))]
                 for hour in hours
@@ -255,7 +264,7 @@ class TableReading:
                 f" other hours keep null: {', '.join(missing_columns[:_FEW])}{more_columns}"
             )
 
-    def _terms(self) -> Terms:
+    def _terms(self, altered: tuple[AlteredTimes, ...] = ()) -> Terms:
         context, config = self._load.context, self._load.context.config
         return Terms(
             now=context.now(),
@@ -266,6 +275,7 @@ class TableReading:
             few_dead=config.few_dead,
             duplicate_share=config.duplicate_share,
             forget_after=int(config.forget_sources * 1000),
+            altered=altered,
         )
 
     def _count(self, manifest: Manifest) -> None:

@@ -104,6 +104,7 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digests: tuple[Digest, ...] = ()  # of the files, in their order; (): all are unknown
     certificates: tuple[Issued, ...] = ()  # all of this hour, in ascending order
     certified: int = -1  # the run that made the last of them
+    altered: str = ""  # which of its rows are not what agents have signed, in words
 
     @property
     def digest_by_file(self) -> dict[str, Digest]:
@@ -119,9 +120,10 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def lack(self) -> str:
-        """A description of what a rebuild did not restore; empty if it restored everything."""
-        if not self.whole:
-            return ""
+        """A description of what keeps the hour from being complete, whatever agents report: rows
+        that agents did not send, or that a rebuild did not restore. Empty without such."""
+        if self.altered or not self.whole:
+            return self.altered
         lost = self.whole - self.rows
         number = f"{lost:,} of its {self.whole:,} rows" if lost > 0 else "rows"
         return f"{number}, which the brokers no longer had when it was rebuilt"

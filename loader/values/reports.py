@@ -12,6 +12,7 @@ import msgspec
 
 from ground.intervals import Intervals
 from loader.errors import TooManyHours
+from loader.values.batch_digests import PackedBatches
 from loader.values.tables import UNKNOWN_DIGEST, Digest, Hour, log_name
 
 # The stored form of intervals; computations use half-open ones.
@@ -153,6 +154,7 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     unnamed: int = 0  # dead records that are too many for a letter each
     schema_ids: dict[int, int] = {}  # records by their writer's schema
     last: LastBatch | None = None
+    batch_digests: PackedBatches = PackedBatches(b"")  # of the batches that were read
 
     @property
     def row_count(self) -> int:

@@ -149,7 +149,7 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
             yield _item(State.PENDING, f"<span>{_text(wait_words(wait))}</span>")
         yield "</ul>"
         yield _more(left_out(len(topic.waits), topic.waits_total, "that it waits for"))
-    for words in (*unclaimed_words(topic), *topic.retired_roots):
+    for words in (*unclaimed_words(topic), *topic.retired_roots, *topic.reservations):
         yield f'<p class="soft">{_text(words)}.</p>'
     yield "</section>"
 

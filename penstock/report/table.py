@@ -178,7 +178,8 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, wait_words(wait))
     if note := left_out(len(topic.waits), topic.waits_total, "that it waits for"):
         yield _Remark(mark, colour, note)
-    for words in (*unclaimed_words(topic), *map(one_line, topic.retired_roots)):
+    quiet_words = (*unclaimed_words(topic), *topic.retired_roots, *topic.reservations)
+    for words in map(one_line, quiet_words):
         yield _Remark("i", "", words)
 
 

@@ -31,7 +31,7 @@ _NOT_HEARD: Final = ("never", "silent")
 _RUNNING: Final = frozenset({"ok", "behind", "warning"})
 # Kinds of alerts about programs that nothing else here is about.
 _OF_PROGRAMS: Final = frozenset(
-    {"mirror", "loader", "zookeeper", "disk", "certificate", "inputs", "logins"}
+    {"mirror", "loader", "zookeeper", "disk", "certificate", "inputs", "logins", "signatures"}
 )
 
 
@@ -81,6 +81,7 @@ def assembled(parts: StatusParts, now: int) -> PipelineStatus:
         problems=(*parts.silent, *_problems(parts, cluster, now)),
         altered=tuple(audit.topics.altered) if audit else (),
         releases=_releases(parts, cluster),
+        signatures=parts.audit.signatures.get(cluster, {}) if parts.audit else {},
     )
 
 

@@ -54,6 +54,8 @@ class AuditPart(msgspec.Struct, frozen=True):
     headlines: Mapping[str, answers.Headline | None]  # by cluster
     health: Sequence[answers.HealthRow] = ()  # of programs, the worst first
     alerts: Sequence[NotedAlert] = ()  # raised ones, the newest first
+    # By cluster and kind of program: how many are signed, unsigned, rejected.
+    signatures: Mapping[str, dict[str, dict[str, int]]] = {}
 
 
 class AuditQuery:
@@ -78,18 +80,33 @@ class AuditQuery:
             if len(headlines) == 1:
                 return replace(cached_part, topics=topics, headlines=headlines)
             return replace(cached_part, topics=topics)
-        self._kept = AuditPart(
+        part = AuditPart(
             topics,
             self._get("agents", answers.AgentsAnswer, size=MOST_ITEMS, sort="state"),
             self._get("loads", answers.Loads, size=_MOST_LOADS),
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
             self._headlines(topics),
-            self._get("health", answers.HealthAnswer, size=MOST_ITEMS).items,
-            self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
+        )
+        health = self._get("health", answers.HealthAnswer, size=MOST_ITEMS)
+        self._kept = replace(
+            part,
+            health=health.items,
+            signatures=self._signatures(topics.clusters, health),
+            alerts=self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
         )
         self._kept_since = time.monotonic()
         return self._kept
+
+    def _signatures(
+        self, clusters: Sequence[str], health: answers.HealthAnswer
+    ) -> dict[str, dict[str, dict[str, int]]]:
+        if len(clusters) == 1:
+            return {clusters[0]: health.signatures}
+        return {
+            cluster: self._get("health", answers.HealthAnswer, cluster=cluster, size=1).signatures
+            for cluster in clusters
+        }
 
     def _headlines(self, topics: answers.TopicsAnswer) -> dict[str, answers.Headline | None]:
         if len(topics.clusters) == 1:

@@ -47,6 +47,7 @@ from penstock.status.words import (
     shown,
     size,
     topic_words,
+    unsigned_words,
     verdict_words,
     waiting_words,
 )
@@ -106,7 +107,7 @@ def show_status(status: PipelineStatus, *, at_usual_addresses: bool = False) -> 
         _say(line)
     if status.alerts >= 0:
         print(f"  {load_words(status.last_load, status.now)}")
-    for sentence in (*waiting_words(status), *release_words(status)):
+    for sentence in (*waiting_words(status), *release_words(status), *unsigned_words(status)):
         print(f"  {sentence}")
     if status.expected_hosts:
         print(f"  the audit's inventory names {status.expected_hosts:,} hosts")

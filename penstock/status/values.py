@@ -117,6 +117,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     raised: tuple[AlertStatus, ...] = ()  # the newest, without those that the headline reports
     problems: tuple[str, ...] = ()  # silent servers and agents, data lost by brokers …
     releases: dict[str, tuple[str, ...]] = {}  # programs by the release that they run
+    signatures: dict[str, dict[str, int]] = {}  # programs by kind: signed, unsigned, rejected
     altered: tuple[AlteredTotal, ...] = ()  # text of the last day that differs from the files
 
 

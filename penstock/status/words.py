@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from audit.cures.fault_cures import Cure, advice
 from audit.headline import MARKS, MEANINGS, minute, tables_words
 from audit.reconciling.findings import State, summed
-from audit.reconciling.words import of_kinds
+from audit.reconciling.words import of_kinds, unsigned
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked
@@ -109,6 +109,15 @@ def release_words(status: PipelineStatus) -> list[str]:
     return [
         shown(f"{len(programs):,} with release {version}: {', '.join(programs)}")
         for version, programs in status.releases.items()
+    ]
+
+
+def unsigned_words(status: PipelineStatus) -> list[str]:
+    """Says how many programs of each kind do not sign their statements."""
+    return [
+        unsigned(program, counts["unsigned"], sum(counts.values()))
+        for program, counts in status.signatures.items()
+        if counts.get("unsigned")
     ]
 
 

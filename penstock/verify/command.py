@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from ledger.heads_files import FOLDER as HEADS
 from ledger.hour_certificates import Reference
 from loader.values.tables import HOUR_MILLIS, hour_of
 from penstock.cli.failures import Failed
@@ -50,7 +51,7 @@ _IN_DOUBT: Final = frozenset(
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="The public keys to trust: audit*.pub and loader*.pub.",
+    help="The public keys to trust: audit*.pub, loader*.pub, and agent/HOST.pub.",
 )
 @click.option("--day", type=DayType(), help="Only the hours of a day, and all of them.")
 @click.option("--from", "begin", type=TimeType(), metavar="TIME", help="The start of a range.")
@@ -100,9 +101,9 @@ def command(
 
     PATH is a table, or a root of tables, or a copy of either; nothing else is needed, and nothing
     is written. Each hour with _CERTIFICATE.json is checked: signatures, the digest of each file,
-    rows, and that no other file has rows. Over a table, no certificate may be missing, moved or
-    replaced by an older one. A day or range is in UTC; it limits the files that are read, and each
-    of its hours must be there.
+    rows, that no other file has rows, and the agents' signed heads. Over a table, no certificate
+    may be missing, moved or replaced by an older one. A day or range is in UTC; it limits the files
+    that are read, and each of its hours must be there.
 
     Exit code 0: everything is whole; 1: something was altered; 2: nothing was altered, but hours
     are missing or open; 3: complete hours have no certificate; 4: not verifiable: keys or files
@@ -173,7 +174,7 @@ def _opened(path: Path, seen: dict[str, Reference]) -> tuple[LocalStore, list[st
     folder = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps its name
     if is_table(LocalStore(folder), ""):
         state = newest_path(folder.name).rpartition("/")[0]
-        return LocalStore(folder.parent, (folder.name, state)), [folder.name]
+        return LocalStore(folder.parent, (folder.name, state, HEADS)), [folder.name]
     store = LocalStore(folder)
     tables = sorted({*table_names(store), *seen})
     if not tables:

@@ -133,6 +133,35 @@ class Kind(Enum):
         "A load is at work or was interrupted, and the next load writes it; or somebody has put an "
         "older one back.",
     )
+    MISSING_HEADS = (
+        "missing heads file",
+        Verdict.ALTERED,
+        "It shows which agents' statements the hour rests on. Copy _penstock, too, or restore the "
+        "file from a copy; or pass --allow-missing.",
+    )
+    CHANGED_HEADS = (
+        "changed heads file",
+        Verdict.ALTERED,
+        "It was changed after it was certified: restore it from a copy.",
+    )
+    MISSING_HEAD = (
+        "missing head",
+        Verdict.ALTERED,
+        "Somebody has left the statements of a host out, or removed its head: ask who runs the "
+        "audit. Take the key of a host that ships no more out of the folder of keys.",
+    )
+    WRONG_HEAD = (
+        "wrong head",
+        Verdict.ALTERED,
+        "The agent has not signed what the heads file says of it, or not for the whole hour: ask "
+        "who runs the audit.",
+    )
+    UNKNOWN_AGENT = (
+        "unknown agent",
+        Verdict.NOT_VERIFIABLE,
+        "If the host is new, or has a new key, get its public key from who runs it, and add it to "
+        "the folder of keys; otherwise somebody has signed in its place.",
+    )
     ROLLED_BACK = (
         "rollback",
         Verdict.ALTERED,

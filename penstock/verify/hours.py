@@ -14,6 +14,7 @@ import msgspec
 from penstock.verify.chain import Link
 from penstock.verify.faults import Fault, Kind
 from penstock.verify.files import CheckedFile, check_file
+from penstock.verify.heads import CheckedHeads, HeadsChecker
 from penstock.verify.keys import TrustedKeys
 from penstock.verify.layout import DAMAGED, SUCCESS, HourFolder, is_read
 from penstock.verify.statements import HourStatement, link_of, read_certificate
@@ -43,6 +44,8 @@ class CheckedHour(msgspec.Struct, frozen=True, kw_only=True):
     has_counted_rows: bool = True  # those of all files
     has_rows: bool = False  # has files that readers take for rows
     is_checked: bool = True  # its files were read
+    absent: tuple[str, ...] = ()  # agents without a signed head, in words
+    has_heads: bool = True  # its certificate names a heads file
 
     @property
     def is_whole(self) -> bool:
@@ -59,13 +62,17 @@ class StartedHour(msgspec.Struct, frozen=True, kw_only=True):
     files: Sequence[Future[CheckedFile]]
     has_rows: bool = False
     is_checked: bool = True
+    absent: tuple[str, ...] = ()
 
 
 class HourChecker:
     """Checks hours; several may be started before the first is finished."""
 
-    def __init__(self, store: Store, keys: TrustedKeys, pool: Executor) -> None:
+    def __init__(
+        self, store: Store, keys: TrustedKeys, pool: Executor, heads: HeadsChecker
+    ) -> None:
         self._store = store
+        self._heads = heads
         self._keys = keys
         self._pool = pool
 
@@ -82,8 +89,16 @@ class HourChecker:
             )
         faults = [] if statement is None else list(statement.faults)
         certified = _certified(statement)
+        heads = CheckedHeads()
         if with_files:
             faults += _folder_faults(folder, names, certified)
+            if (
+                statement is not None
+                and statement.certificate is not None
+                and certified is not None
+            ):
+                heads = self._heads.check(statement.certificate, folder)
+                faults += heads.faults
         files = [
             self._pool.submit(check_file, self._store, f"{folder.path}/{name}", sha256)
             for name, sha256 in ({} if certified is None or not with_files else certified).items()
@@ -96,6 +111,7 @@ class HourChecker:
             files=files,
             has_rows=any(map(is_read, names)),
             is_checked=with_files,
+            absent=heads.absent,
         )
 
     def finish(self, started: StartedHour) -> CheckedHour:
@@ -146,6 +162,8 @@ class HourChecker:
             has_counted_rows=has_counted_rows,
             has_rows=started.has_rows,
             is_checked=started.is_checked,
+            absent=started.absent,
+            has_heads=statement.certificate.predicate.heads is not None,
         )
 
 

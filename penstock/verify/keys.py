@@ -4,8 +4,10 @@ The role of a key is the beginning of its file's name, or the name of its subfol
 
     audit.pub, audit-2027.pub, audit/*.pub       audits
     loader.pub, loader-dc2.pub, loader/*.pub     loaders
+    agent/web-1.pub, agent/web-1/*.pub           agents, by their hosts
 
-Other names are ignored, so the folder may also have the keys of agents.
+Other names are ignored. The keys of agents are optional: without, any key that is in a heads file
+is taken for its agent's.
 
 Rule 1: an hour certificate needs the signatures of an audit and of a loader.
 Rule 2: a key has one role. Otherwise one program could sign for both.
@@ -15,16 +17,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from ground.printable import error_words
 from ground.signatures.envelopes import BadEnvelope, Envelope
-from ground.signatures.keys import PUBLIC_SUFFIX, BadKey, PublicKey
+from ground.signatures.keys import KEY_BYTES, PUBLIC_SUFFIX, BadKey, PublicKey
 from penstock.verify.faults import Kind
 
-MOST_KEYS: Final = 10_000
+MOST_KEYS: Final = 1_000_000
+_AGENT: Final = "agent"
 _SHOWN: Final = 16  # letters of a fingerprint
 
 
@@ -45,6 +48,14 @@ class TrustedKey(msgspec.Struct, frozen=True):
     file: str
 
 
+class AgentKey(NamedTuple):
+    """The key of an agent, as its bytes, its file, and the host for which it is named."""
+
+    key: bytes
+    file: str
+    host: str
+
+
 class Signed(msgspec.Struct, frozen=True):
     """Who has signed an envelope, or why it is not believed."""
 
@@ -58,7 +69,11 @@ class TrustedKeys:
 
     def __init__(self, folder: Path) -> None:
         self._keys: dict[str, TrustedKey] = {}
+        self.agents: list[AgentKey] = []
         for trusted in _keys_in(folder):
+            if isinstance(trusted, AgentKey):
+                self.agents.append(trusted)
+                continue
             before = self._keys.setdefault(trusted.key.fingerprint, trusted)
             if before.role is not trusted.role:
                 raise BadKeys(f"{before.file} and {trusted.file} in {folder} are the same key")
@@ -72,6 +87,12 @@ class TrustedKeys:
         self._public: Mapping[str, PublicKey] = {
             fingerprint: trusted.key for fingerprint, trusted in self._keys.items()
         }
+
+        self._of_agents = {agent.key for agent in self.agents}
+
+    def has_agent(self, der: bytes) -> bool:
+        """Whether a key, given as DER, is among those of agents."""
+        return der[-KEY_BYTES:] in self._of_agents
 
     def signed(self, envelope: Envelope, roles: Iterable[Role] = Role) -> Signed:
         """Returns who has signed the envelope. There is a fault unless a key of each role has."""
@@ -101,7 +122,7 @@ class TrustedKeys:
         )
 
 
-def _keys_in(folder: Path) -> Iterator[TrustedKey]:
+def _keys_in(folder: Path) -> Iterator[TrustedKey | AgentKey]:
     try:
         paths = sorted(folder.rglob(f"*{PUBLIC_SUFFIX}")) if folder.is_dir() else None
     except OSError as error:
@@ -113,10 +134,17 @@ def _keys_in(folder: Path) -> Iterator[TrustedKey]:
     for path in paths:
         file = path.relative_to(folder)
         role = _role_of(file)
-        if role is None:
+        is_agent = len(file.parts) > 1 and file.parts[0] == _AGENT
+        if role is None and not is_agent:
             continue
         try:
-            yield TrustedKey(PublicKey.of_file(path), role, str(file))
+            key = PublicKey.of_file(path)
+            if role is None:
+                is_in_folder = file.parent.name != _AGENT
+                host = file.parts[1] if is_in_folder else file.name.removesuffix(PUBLIC_SUFFIX)
+                yield AgentKey(key.raw, str(file), host)
+            else:
+                yield TrustedKey(key, role, str(file))
         except BadKey as error:
             raise BadKeys(str(error)) from None
 

@@ -6,6 +6,7 @@
     {table}/dt=2026-11-20/hour=07/_DAMAGED             instead, if landed files are gone or changed
     {table}/_complete_hours.json                       complete hours, also without rows; not signed
     _penstock/{table}/newest_certificate.json          the newest certificate of the table
+    _penstock/~heads/{time}-{digest}.json              agents' signed heads, of all tables
 
 Spark reads every file below a table whose name, and whose folders' names, do not begin with `.`, or
 with `_` unless they also contain `=`. So such files count as rows, wherever they are. Files that

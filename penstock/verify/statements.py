@@ -1,7 +1,6 @@
 """Reads the signed statements of a table: an hour's certificate, and which one is the newest."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -20,6 +19,7 @@ from penstock.verify.faults import Fault, Kind
 from penstock.verify.keys import Role, TrustedKeys
 from penstock.verify.layout import HourFolder, is_read, newest_path
 from penstock.verify.store import Store, Unreadable, read
+from penstock.verify.times import millis
 
 _HEX_LETTERS: Final = 64
 _LANDED: Final = "hdfs"  # the audit's count of the loader's rows
@@ -101,7 +101,7 @@ def read_newest(store: Store, keys: TrustedKeys, table: str) -> NewestStatement 
         statement = Newest.decode(envelope.payload)
         newest = statement.predicate.newest
         empty_hours = tuple(
-            (_millis(first), _millis(end)) for first, end in statement.predicate.empty_hours
+            (millis(first), millis(end)) for first, end in statement.predicate.empty_hours
         )
     except Unreadable as error:
         return NewestStatement(faults=(_fault(Kind.UNREADABLE, path, str(error)),))
@@ -189,15 +189,9 @@ def _hour_folder_named(certificate: Certificate, folder: HourFolder) -> str:
 
 def _hour(text: str) -> Hour | None:
     try:
-        return Hour(_millis(text))
+        return Hour(millis(text))
     except ValueError:
         return None
-
-
-def _millis(text: str) -> int:
-    """Parses a time of a statement. Raises ValueError."""
-    time = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    return int(time.timestamp()) * 1000
 
 
 def _fault(kind: Kind, path: str, words: str) -> Fault:

@@ -17,6 +17,7 @@ from ledger.hour_certificates import Reference
 from loader.values.tables import HOUR_MILLIS, Hour, hour_folder
 from penstock.verify.chain import Chain, Link, check_chain
 from penstock.verify.faults import Fault, FaultList, Kind
+from penstock.verify.heads import HeadsChecker
 from penstock.verify.hours import CheckedHour, HourChecker, HourState, StartedHour
 from penstock.verify.keys import TrustedKeys
 from penstock.verify.layout import (
@@ -61,6 +62,8 @@ class CheckedTable(msgspec.Struct, kw_only=True):
     bytes: int = 0
     rows: int = 0
     has_counted_rows: bool = True
+    hours_without_heads: int = 0  # of the whole ones
+    agents_without_head: dict[str, None] = {}  # in words
     signers: set[str] = msgspec.field(default_factory=set)
     newest: Reference | None = None
 
@@ -73,7 +76,8 @@ class TableChecker:
     ) -> None:
         self._store = store
         self._keys = keys
-        self._hours = HourChecker(store, keys, pool)
+        self._heads = HeadsChecker(store, keys, allow_missing=expected.allow_missing)
+        self._hours = HourChecker(store, keys, pool, self._heads)
         self._expected = expected
 
     def check(
@@ -100,6 +104,8 @@ class TableChecker:
         links = [hour.link for hour in hours if hour.link is not None]
         self._judge_chain(result, newest, links, remembered)
         self._judge_coverage(result, newest, hours)
+        if self._expected.span is None:  # an older file need not have all of today's agents
+            result.faults.add(self._heads.lacking_keys(table))
         return result
 
     def _is_expected(self, folder: HourFolder) -> bool:
@@ -213,6 +219,8 @@ def _count(hour: CheckedHour, result: CheckedTable) -> None:
         result.rows += hour.rows
         result.has_counted_rows &= hour.has_counted_rows
         result.signers.update(hour.signers)
+        result.hours_without_heads += not hour.has_heads
+        result.agents_without_head.update(dict.fromkeys(hour.absent))
 
 
 def _state_faults(

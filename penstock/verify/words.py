@@ -13,6 +13,8 @@ from penstock.verify.hours import CheckedHour
 from penstock.verify.tables import CheckedTable
 
 _MARKS: Final = {Verdict.WHOLE: "✓", Verdict.NOT_COMPLETE: "…", Verdict.NOT_CERTIFIED: "?"}
+_FEW: Final = 3  # agents that are named
+_MOST_AGENTS: Final = 1_000  # in a document
 _FAULTY: Final = "✗"
 _UNIT: Final = 1000
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
@@ -89,6 +91,12 @@ def _notes(table: CheckedTable) -> Iterator[str]:
         yield f"{_count(table.open_hours, 'later hour')} not yet complete"
     if table.missing_certificates:
         yield f"{_count(table.missing_certificates, 'certificate')} of the chain not in place"
+    if table.hours_without_heads:
+        name = "names" if table.hours_without_heads == 1 else "name"
+        yield f"{_count(table.hours_without_heads, 'certificate')} {name} no signed heads of agents"
+    if agents := list(table.agents_without_head):
+        more = f" and {len(agents) - _FEW:,} more" if len(agents) > _FEW else ""
+        yield f"No signed head of {', '.join(agents[:_FEW])}{more}"
     if not table.has_counted_rows:
         yield "The rows of some files were not counted: only Parquet and ORC have their number"
 
@@ -109,6 +117,10 @@ def _table(table: CheckedTable) -> Row:
         "rows_counted": table.has_counted_rows,
         "files": table.files,
         "bytes": table.bytes,
+        "hours_without_heads": table.hours_without_heads,
+        "agents_without_head": [
+            one_line(agent) for agent in list(table.agents_without_head)[:_MOST_AGENTS]
+        ],
         "signers": [one_line(file) for file in sorted(table.signers)],
         "newest": None if table.newest is None else msgspec.to_builtins(table.newest),
         "faults": [

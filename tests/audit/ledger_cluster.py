@@ -11,6 +11,7 @@ from client.connection.brokers import Brokers
 from harness.penstock.audit import AuditProcess
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
+from ledger.proofs import Chain
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 
@@ -23,9 +24,9 @@ class LedgerCluster:
     brokers: Brokers
     client: RegistryClient
 
-    def write(self, entries: Sequence[Entry]) -> None:
+    def write(self, entries: Sequence[Entry], chain: Chain | None = None) -> None:
         now = int(time.time() * 1000)
-        write_entries(self.brokers, self.client, entries, timestamp=now)
+        write_entries(self.brokers, self.client, entries, timestamp=now, chain=chain)
 
     def audit(self, directory: Path, **settings: object) -> AuditProcess:
         """Alerts are raised at once, and never because a host is silent."""

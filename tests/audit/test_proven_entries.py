@@ -16,11 +16,12 @@ from audit.reconciling.verdict import reconcile
 from audit.store.entries.examining import SigningPolicy
 from audit.store.rows import Touched
 from ground.signatures.keys import PublicKey, SigningKey
+from ledger.examination import ProofFaultKind
 from ledger.proof_columns import PROOF_TYPE
 from ledger.proofs import Chain
 from ledger.reading import LedgerPositions
 from ledger.source_ids import new_source_id
-from tests.audit.audited_ledger import DAY, FIRST, NOW, AuditedLedger
+from tests.audit.audited_ledger import DAY, FIRST, KEY, NOW, AuditedLedger
 from tests.audit.log_entries import TIME, agent, broker, lines, load, operator, shipped
 from tests.audit.store.said import CLUSTER, HOUR, MINUTE, Json, body, entry, passage, run, window
 
@@ -42,6 +43,13 @@ class Journals:
 
     def key_of(self, journal: str) -> PublicKey:
         return self._chains[journal].key.public
+
+    def chain(self, journal: str) -> Chain:
+        return self._chains[journal]
+
+    def begin(self, journal: str, key: SigningKey) -> None:
+        """From here on the journal is signed with this key, by a chain that begins anew."""
+        self._chains[journal] = Chain(key)
 
     def _proven(self, said: Json) -> Signed:
         journal = said["header"]["source"]
@@ -93,6 +101,10 @@ def begun(journals: Journals) -> list[Signed]:
 def landed(number: int, first: int = 0, count: int = LINES) -> Json:
     runs = [lines(first, count)]
     return load(number, passage(0, first, count, [window(TIME, count)], runs=runs, leader_epoch=0))
+
+
+def without_heartbeats(number: int, *passages: Json, journal: str = "agent") -> Json:
+    return entry("agent", journal, number, TIME, passages=list(passages))
 
 
 def verdict_of(ledger: AuditedLedger) -> TopicVerdict:
@@ -262,8 +274,92 @@ def test_unsigned_journals_may_be_rejected(tmp_path: Path) -> None:
     journals = Journals()
     with AuditedLedger(tmp_path, clock=NOW) as ledger:
         ledger.store.policy = SigningPolicy(requires_signatures=True)
-        assert fold(ledger, unsigned(agent(0, until=NOW, journal="old"))).left_out == 1
+        for seq in range(3):
+            assert fold(ledger, unsigned(agent(seq, until=NOW, journal="old"))).left_out == 1
         assert fold(ledger, *begun(journals)).left_out == 0
+        # One fault, which becomes longer.
+        assert faults(ledger) == [(ProofFaultKind.UNSIGNED, "old", "host-of-old", 0, 3)]
+        states = {row.journal: row.state for row in ledger.reading.signed_journals()}
+        assert states == {
+            "agent": "signed",
+            "broker": "signed",
+            "loader": "signed",
+            "old": "rejected",
+        }
+
+
+def test_a_key_signs_for_the_programs_of_one_tier(tmp_path: Path) -> None:
+    journals = Journals()
+    with AuditedLedger(tmp_path, clock=NOW) as ledger:
+        fold(ledger, *begun(journals))
+        key = journals.chain("agent").key
+        counted = broker(0, (LINES, 5, TIME, 0), journal="counter")
+        journals.begin("counter", key)
+        # In a journal of its own, and in one that has no key yet.
+        fold(ledger, unsigned(broker(0, (0, LINES, TIME, 0), journal="older")))
+        journals.begin("older", key)
+        for invented in (counted, broker(1, (LINES, 5, TIME, 0), journal="older")):
+            touched = fold(ledger, *journals.prove(invented))
+            assert (touched.entries, touched.left_out) == (0, 1)
+        # The agent's journal does not speak for a broker either, nor for an operator.
+        accepted = entry("operator", "agent", 2, TIME, accepted=[operator()["accepted"][0]])
+        for invented in (broker(1, (LINES, 5, TIME, 0), journal="agent"), accepted):
+            touched = fold(ledger, *journals.prove(invented))
+            assert (touched.entries, touched.left_out) == (0, 1)
+        assert {(fault[0], fault[1]) for fault in faults(ledger)} == {
+            (ProofFaultKind.TIER, journal) for journal in ("counter", "older", "agent")
+        }
+        # The chain goes on, and the other broker's journal is believed as before.
+        assert fold(ledger, *journals.prove(agent(3, until=NOW))).entries == 1
+        assert fold(ledger, unsigned(broker(1, (LINES, 5, TIME, 0), journal="older"))).entries == 1
+
+
+def test_an_unsigned_agents_entry_in_a_brokers_journal_is_forged(tmp_path: Path) -> None:
+    journals = Journals()
+    with AuditedLedger(tmp_path, clock=NOW) as ledger:
+        fold(ledger, *begun(journals))
+        invented = without_heartbeats(1, shipped(LINES, LINES, 5), journal="broker")
+        assert fold(ledger, unsigned(invented)).left_out == 1
+        assert [fault[:2] for fault in faults(ledger)] == [(ProofFaultKind.FORGED, "broker")]
+        assert fold(ledger, *journals.prove(broker(1, (LINES, 5, TIME, 0)))).entries == 1
+        assert len(faults(ledger)) == 1
+
+
+def test_a_chain_that_begins_anew_after_an_older_release_is_told_from_altered_entries(
+    tmp_path: Path,
+) -> None:
+    journals = Journals()
+    with AuditedLedger(tmp_path, clock=NOW) as ledger:
+        fold(ledger, *begun(journals))
+        # A release without proofs ran for less than a window; then the newer one again.
+        fold(ledger, unsigned(without_heartbeats(1, shipped(LINES, LINES, 5))))
+        journals.begin("agent", journals.chain("agent").key)
+        fold(ledger, *journals.prove(agent(2, until=FIRST + 3 * MINUTE)))
+        assert [fault[0] for fault in faults(ledger)] == [ProofFaultKind.BEGUN_ANEW]
+        (finding,) = [
+            finding
+            for finding in verdict_of(ledger).findings
+            if finding.kind is FaultKind.UNPROVEN and finding.is_open
+        ]
+        assert "has begun its chain of signatures anew" in finding.words
+        assert "somebody has changed" not in finding.words
+
+
+def test_a_topic_tells_which_of_its_writers_do_not_sign_or_send_no_digests(tmp_path: Path) -> None:
+    journals = Journals()
+    hour = (KEY, FIRST, FIRST + HOUR)
+    with AuditedLedger(tmp_path, clock=NOW) as ledger:
+        digested = shipped(0, 0, LINES) | {"digest": bytes(16)}
+        fold(ledger, *journals.prove(agent(0, digested, until=FIRST + MINUTE)))
+        assert ledger.reading.writers(*hour) == [("agent", 1, 0, 0)]
+        old = agent(0, shipped(0, LINES, 5), until=FIRST + MINUTE, journal="old")
+        fold(ledger, unsigned(old), *journals.prove(broker(0, (0, LINES, TIME, 0))))
+        assert ledger.reading.writers(*hour) == [("agent", 2, 1, 1), ("broker", 1, 0, 0)]
+        # What a journal stated before it had a key stays unsigned.
+        fold(ledger, *journals.prove(agent(1, until=FIRST + 2 * HOUR, journal="old", time=NOW)))
+        assert ledger.reading.writers(*hour)[0] == ("agent", 2, 1, 1)
+        later = (KEY, NOW, NOW + HOUR)
+        assert ledger.reading.writers(*later) == [("agent", 1, 0, 0)]
 
 
 def test_keys_are_listed(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def one_by_one(batches: Iterable[FetchedBatch]) -> tuple[list[Any], int]:
 
 
 def in_some_order(entries: list[Any]) -> list[str]:
-    return sorted(json.dumps(each) for each in entries)
+    return sorted(json.dumps(each, default=bytes.hex) for each in entries)
 
 
 def together(

@@ -47,13 +47,15 @@ class Application:
         *,
         partitions: int = 1,
         schema: str | None = None,
+        codec: Codec = Codec.ZSTD,
     ) -> None:
         self.topic = topic
+        self._codec = codec
         self.written: list[tuple[str, int]] = []  # source and seq of every event, once
         self._brokers = Brokers(Bootstrap.of(brokers))
         self._registry = RegistryClient(registry)
         create_topic(self._brokers, topic, partitions=partitions)
-        self._producer = Producer(self._brokers, topic, codec=Codec.ZSTD)
+        self._producer = Producer(self._brokers, topic, codec=codec)
         self._seqs: dict[str, int] = {}
         self.source = uuid.uuid4().hex
         self.change(schema or event_schema())
@@ -64,7 +66,7 @@ class Application:
 
     def begin_anew(self) -> None:
         """As after a restart: what it goes on with is numbered from 0, under another id."""
-        self._producer = Producer(self._brokers, self.topic, codec=Codec.ZSTD)
+        self._producer = Producer(self._brokers, self.topic, codec=self._codec)
 
     def change(self, schema: str) -> int:
         """From now on events are of this schema, whose id is returned."""

@@ -145,6 +145,7 @@ EVENTS: Final[dict[str, Event]] = {
                 "lists_batches": True,
                 "batches": [{"skipped": 0, "count": 100, "crc": 4_000_000_007}],
                 "origin": None,
+                "digest": bytes(range(240, 256)),
             }
         ],
         "rebuilt": [],

@@ -96,7 +96,7 @@ def test_the_header_is_as_it_was_designed() -> None:
         (HAPROXY_LINE, "dbb2fb5ff0b70b08"),
         (POSTGRESQL_LINE, "3e6a5d059c8f5358"),
         (DEAD_LETTER, "deb800d625c9353b"),
-        (LEDGER, "66182eb3d7a48c10"),
+        (LEDGER, "0e1245c93c684ff7"),
     ],
 )
 def test_a_built_in_schema_does_not_change_unnoticed(name: str, fingerprint: str) -> None:

@@ -25,6 +25,7 @@ from agent.journal.state import Finished, NotSeen, Shipped, Statement
 from agent.shipping.ledger.alterations import altered_json
 from ground.printable import path_text
 from ledger.names import NOWHERE, VERSION
+from ledger.passage_digests import digest_of_passage
 
 Json = dict[str, Any]
 PathOf = Callable[[str], str]
@@ -289,7 +290,14 @@ def _passage(shipped: Sequence[Shipped], path_of: PathOf) -> Json:
         "windows": _windows(shipped),
         "runs": [run_json(run, path_of) for run in runs],
         "delays": [sum(counts) for counts in delays],
+        "digest": _digest(shipped),
     }
+
+
+def _digest(shipped: Sequence[Shipped]) -> bytes:
+    """The digest of a passage; empty if that of one of its batches is unknown."""
+    digests = [batch.digest for batch in shipped]
+    return digest_of_passage(digests) if all(digests) else b""
 
 
 def _stretches(shipped: Iterable[Shipped]) -> list[tuple[int, int]]:

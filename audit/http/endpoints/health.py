@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from audit.alerting.conditions import AWAY, SILENT
+from audit.alerting.conditions import AWAY, SIGNATURES, SILENT
 from audit.api import answers, queries
 from audit.api.answers import AgentRow, HealthRow
 from audit.clusters.disks import with_polled_disks
@@ -20,6 +20,7 @@ from audit.configuration.config import AlertsConfig
 from audit.cures.fault_cures import Cure
 from audit.cures.program_commands import ProgramCommands
 from audit.http.endpoints.lists import agents
+from audit.http.endpoints.signatures import Signatures, signatures
 from audit.programs import (
     LOADER,
     MIRROR,
@@ -32,8 +33,11 @@ from audit.programs import (
     this_audit,
     troubles,
 )
+from audit.reconciling.picture import TierKind
+from audit.reconciling.words import unsigned
 from audit.service.service import Service, now_millis
 from audit.silence import RefusedLogins, refused_logins, silence
+from audit.store.entries.journal_keys import REJECTED, UNSIGNED
 
 OK: Final = "ok"
 WARNING: Final = "warning"
@@ -49,6 +53,11 @@ _AGENT_WORDS: Final = {"never": "never heard", "silent": "silent", "behind": "be
 _ORDER: Final = (
     *("agents", "agent", "broker", "zookeeper", "registry", "mirror", "loader", "audit"),
 )
+_TIERS: Final = {
+    "broker": TierKind.BROKER,
+    "mirror": TierKind.MIRROR,
+    "loader": TierKind.HDFS,
+}
 _NAMES: Final = {
     "broker": ("broker", "brokers"),
     "registry": ("registry", "registries"),
@@ -63,6 +72,7 @@ def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer
     rows = sorted(_rows(service, shows, query.cluster, now), key=_urgency)
     shown_rows = [row for row in rows if query.state in {None, row.state}]
     by_state = Counter(row.state for row in rows)
+    signed = signatures(service, query.cluster)
     return answers.HealthAnswer(
         now=now,
         as_of=service.standing.as_of,
@@ -71,6 +81,7 @@ def health(service: Service, query: queries.HealthQuery) -> answers.HealthAnswer
         by_state={state: by_state[state] for state in STATES},
         page=query.of(len(shown_rows)),
         items=list(query.cut(shown_rows)),
+        signatures={program: dict(counts) for program, counts in signed.counts.items()},
     )
 
 
@@ -91,6 +102,15 @@ def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[He
         service.reading.programs(since), service.standing.clusters, now
     )
     programs = [program for program in all_programs if cluster in {"", program.cluster}]
+    signed = signatures(service, cluster)
+    for row in _unsigned_rows(service, shows, cluster, programs, now):
+        yield _with_signature(row, signed, shows)
+
+
+def _unsigned_rows(
+    service: Service, shows: Shows, cluster: str, programs: Sequence[Program], now: int
+) -> Iterator[HealthRow]:
+    """All rows but for their signatures."""
     yield from _agents(service, shows, cluster, programs, now)
     for name, cluster_state in service.standing.clusters.items():
         if cluster in {"", name}:
@@ -107,6 +127,31 @@ def _rows(service: Service, shows: Shows, cluster: str, now: int) -> Iterator[He
                     yield _row(program, _WELL[program.kind], shows, time)
     if not cluster:
         yield _row(this_audit(service.probe, now), "runs", shows, now)
+
+
+# Signatures
+
+
+def _with_signature(row: HealthRow, signed: Signatures, shows: Shows) -> HealthRow:
+    """Adds whether the program's statements are signed. If they are rejected, that is a problem of
+    the program."""
+    tier = _TIERS.get(row.program)
+    state = row.signature if tier is None else signed.of(row.cluster, tier, row.host)
+    if state != REJECTED:
+        return replace(row, signature=state)
+    name = f"the {row.program} on {row.host}" if row.host else f"{row.program} {row.name}"
+    words = [f"statements of {name} are rejected because of their signatures"]
+    if row.state != OK:
+        words.append(row.words)
+    if row.kind in {"", SILENT}:  # its heartbeats are rejected, too
+        cure = shows.commands.look("penstock", "audit", "keys")
+        row = replace(row, kind=SIGNATURES, **cure.fields)
+    return replace(
+        row,
+        signature=state,
+        state=WARNING if row.state == OK else row.state,
+        words="; ".join(words),
+    )
 
 
 # Agents
@@ -126,20 +171,44 @@ def _agents(
         number for state, number in agents_page.by_state.items() if state != "retired"
     )
     refused = refused_logins(programs)
-    yield _all_agents(agents_page.by_state, expected_agents, cluster, agent_programs.values())
+    counts = signatures(service, cluster).counts.get("agent", {})
+    yield _all_agents(
+        agents_page.by_state, expected_agents, counts, cluster, agent_programs.values()
+    )
     troubled_agents = {
         (row.cluster, row.agent): row for row in agents_page.items if row.state in _AGENT_STATES
     }
+    rejected = {
+        (row.cluster, row.journal): row for row in signatures(service, cluster).rejected_agents
+    }
     for key, agent in troubled_agents.items():
+        rejected.pop(key, None)
         yield _agent(agent, agent_programs.pop(key, None), shows, refused, now)
-    for program in agent_programs.values():
+    for key, program in agent_programs.items():
         row = _row(program, "heard", shows, now)
-        if row.state != OK:
+        if rejected.pop(key, None) is not None:
+            yield replace(row, signature=REJECTED)
+        elif row.state != OK:
             yield row
+    for journal in rejected.values():  # none of its statements was counted
+        yield HealthRow(
+            program="agent",
+            cluster=journal.cluster,
+            name=journal.journal,
+            host=journal.host,
+            state=OK,
+            words="",
+            heard=journal.last,
+            signature=REJECTED,
+        )
 
 
 def _all_agents(
-    by_state: Mapping[str, int], expected: int, cluster: str, programs: Iterable[Program]
+    by_state: Mapping[str, int],
+    expected: int,
+    signature_counts: Mapping[str, int],
+    cluster: str,
+    programs: Iterable[Program],
 ) -> HealthRow:
     problems = [
         f"{by_state[state]:,} {words}"
@@ -149,13 +218,17 @@ def _all_agents(
     states = {_AGENT_STATES[state] for state in _AGENT_STATES if by_state.get(state)}
     versions = sorted({program.health.program_version for program in programs})
     agent_count = f"{expected:,} agent{'' if expected == 1 else 's'}"
+    words = ", ".join(problems) or ("all are heard" if expected else "none is known")
+    if unsigned_count := signature_counts.get(UNSIGNED, 0):
+        all_count = sum(signature_counts.values())
+        words += f"; {unsigned('agent', unsigned_count, all_count)}"
     return HealthRow(
         program="agents",
         cluster=cluster,
         name=agent_count,
         host="",
         state=next((state for state in STATES if state in states), OK if expected else UNKNOWN),
-        words=", ".join(problems) or ("all are heard" if expected else "none is known"),
+        words=words,
         version=", ".join(in_words(versions, _MOST_IN_WORDS)),
         kind=SILENT if problems else "",
     )
@@ -192,6 +265,7 @@ def _agent(
         heard=agent.heard,
         version=agent.version,
         kind=kind,
+        signature=agent.signature,
         **cure.fields,
         **extra_fields,
     )

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from audit.api import answers, queries
 from audit.clusters.state import BrokerFacts
 from audit.errors import Unknown
+from audit.http.endpoints.signatures import STATES, signatures
 from audit.http.endpoints.topic_lookup import (
     failing_loads,
     failing_of,
@@ -18,7 +19,7 @@ from audit.http.endpoints.topic_lookup import (
     open_findings,
 )
 from audit.reconciling.findings import Finding, State, worst
-from audit.reconciling.picture import TopicKey
+from audit.reconciling.picture import TierKind, TopicKey
 from audit.reconciling.topic_verdict import totals
 from audit.service.service import Service, now_millis
 from audit.store.fleet.agents import patience, worst_agent
@@ -169,10 +170,14 @@ def brokers(service: Service, query: queries.BrokersQuery) -> answers.BrokersAns
     rows = []
     for name, cluster in clusters.items():
         journals = service.reading.journals(name)
-        rows += [
-            _broker(name, facts, _counted(facts, journals, alone=len(cluster.brokers) == 1))
-            for facts in cluster.brokers
-        ]
+        signed = signatures(service, name)
+        is_alone = len(cluster.brokers) == 1
+        for facts in cluster.brokers:
+            own_journals = [row for row in journals if is_alone or row.host == facts.host]
+            hosts = {row.host for row in own_journals}
+            states = {signed.of(name, TierKind.BROKER, own_host) for own_host in hosts} - {""}
+            signature = max(states, key=STATES.index, default="")
+            rows.append(_broker(name, facts, _counted(own_journals), signature))
     return answers.BrokersAnswer(
         brokers=rows,
         consumers=service.reading.consumers(query.cluster),
@@ -182,7 +187,7 @@ def brokers(service: Service, query: queries.BrokersQuery) -> answers.BrokersAns
     )
 
 
-def _broker(cluster: str, facts: BrokerFacts, counted: int) -> answers.BrokerRow:
+def _broker(cluster: str, facts: BrokerFacts, counted: int, signature: str) -> answers.BrokerRow:
     return answers.BrokerRow(
         cluster=cluster,
         id=facts.id,
@@ -192,13 +197,13 @@ def _broker(cluster: str, facts: BrokerFacts, counted: int) -> answers.BrokerRow
         partitions=facts.partitions,
         leads=facts.leads,
         counted=counted,
+        signature=signature,
     )
 
 
-def _counted(facts: BrokerFacts, journals: list[JournalRow], *, alone: bool) -> int:
-    """The time of a broker's latest entry, by the host of its journal."""
-    own_journals = (journal for journal in journals if alone or journal.host == facts.host)
-    return max((journal.last for journal in own_journals), default=-1)
+def _counted(journals: list[JournalRow]) -> int:
+    """The time of the latest entry."""
+    return max((journal.last for journal in journals), default=-1)
 
 
 def alerts(service: Service, query: queries.AlertsQuery) -> answers.AlertsAnswer:

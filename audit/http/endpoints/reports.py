@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from audit.api import answers, queries
 from audit.http.endpoints.remarks import remarks_of
+from audit.http.endpoints.signatures import reservations
 from audit.http.endpoints.topic_lookup import (
     at_best_pending,
     failing_in,
@@ -162,4 +163,5 @@ def _report(service: Service, verdict: TopicVerdict) -> answers.TopicReport:
         checks=service.reading.checks(key),
         complete_until=verdict.complete_until,
         retired_roots=service.reading.retired_roots(key),
+        reservations=reservations(service, key, *period),
     )

@@ -9,6 +9,7 @@ from audit.http.endpoints.groups import with_groups
 from audit.http.endpoints.headlines import headline_of
 from audit.http.endpoints.rates import rate_of, rate_of_all, with_rate
 from audit.http.endpoints.remarks import altered_in, remarks_of
+from audit.http.endpoints.signatures import reservations
 from audit.http.endpoints.topic_lookup import (
     at_best_pending,
     failing_in,
@@ -102,6 +103,7 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
         kinds=topic_verdict.totals.kinds,
         checks=reading.checks(key),
         rate=rate_of(service, key.cluster, key.topic) if is_current(service, key) else Rate(),
+        reservations=reservations(service, key, from_time, to_time),
     )
 
 

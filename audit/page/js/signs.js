@@ -70,6 +70,25 @@ const AGENTS = {
 };
 export const AGENT_STATES = Object.keys(AGENTS);
 
+// Whether the statements of a program are signed.
+const SIGNATURES = {
+  signed: ["complete", "Signed"],
+  unsigned: ["pending", "Unsigned"],
+  rejected: ["missing", "Rejected"],
+};
+export const SIGNATURE_STATES = Object.keys(SIGNATURES);
+export const signatureWord = (state) => SIGNATURES[state]?.[1] ?? state;
+export const signatureSign = (state) => sign(SIGNATURES[state]?.[0] ?? "unknown", 15);
+
+/** Nothing for signed statements, a quiet word for unsigned ones. */
+export function signatureMark(state) {
+  if (state === "unsigned") {
+    const title = "Nobody can check whether its statements are its own: a release without signatures";
+    return h("span", { class: "under", title }, "unsigned");
+  }
+  return state === "rejected" ? badge("missing", "Rejected") : null;
+}
+
 /** The round sign of a state. */
 export function sign(state, size = 20) {
   return svg(
@@ -115,7 +134,7 @@ const ALERTS = {
   dead: ["unknown", "Dead letters", "many lines of a topic do not parse"],
   altered: ["pending", "Altered", "many lines of a topic had to be altered"],
   away: ["missing", "Away", "a broker, a registry or a ledger cannot be reached"],
-  signatures: ["missing", "Signatures", "somebody writes statements in others' names"],
+  signatures: ["missing", "Signatures", "statements are not signed as they must be"],
   clock: ["missing", "Clock", "the clock of a host is wrong"],
   mirror: ["missing", "Mirror", "a mirror has not been heard from"],
   loader: ["unloaded", "Loader", "a loader has begun no load for too long"],

@@ -1,6 +1,10 @@
 """Examines the proofs of a chunk's entries before they are folded, and keeps what is known of each
 journal's key and which entries were forged or altered (ledger/examination.py).
 
+A key is that of one program, so it signs for one tier: the tier of the first entry that it has
+signed. Programs other than agents may also sign operators' statements. So the key of an agent's
+host, of which there are many, cannot speak for a broker, a loader or an operator.
+
 Forged entries and those of unknown keys are not folded and take no number of their journal. Keys
 are kept by the journals' names, longer than journals: a journal that is heard again after a long
 silence has the same key.
@@ -21,9 +25,9 @@ from audit.reconciling.picture import Disputed, TierKind
 from audit.store.database import changed
 from audit.store.entries import disputes
 from audit.store.folding.columns import Entries, Numbers, numbers, parents, texts
-from audit.store.folding.keyed_intervals import Mask
+from audit.store.folding.keyed_intervals import Mask, grouped
 from ground.known_types import known_type
-from ground.signatures.keys import PublicKey
+from ground.signatures.keys import KEY_BYTES, PublicKey
 from ledger.examination import (
     Examined,
     FirstUse,
@@ -38,19 +42,26 @@ from ledger.examination import (
     examined_quickly,
     fingerprint,
 )
+from ledger.proofs import LONG
 from ledger.source_ids import journal_id, owner_of
 
 _MOST: Final = 1_000  # faults of one journal
 _MOST_NAMED: Final = 10  # of a chunk, in the log
+_UNKNOWN: Final = "unknown"  # the tier of an entry that a later release wrote
+_OPERATOR: Final = "operator"
 _KEEP: Final = """
 INSERT INTO journal_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET tier = coalesce(excluded.tier, tier),
+    ON CONFLICT DO UPDATE SET tier = coalesce(tier, excluded.tier),
     host = coalesce(excluded.host, host), owner = excluded.owner,
     key = excluded.key, since = excluded.since, time = excluded.time, state = excluded.state
 """
 _KEEP_FAULT: Final = """
 INSERT OR IGNORE INTO proof_faults SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
     WHERE (SELECT count(*) FROM proof_faults WHERE cluster = ?1 AND journal = ?2) < ?12
+"""
+_PROLONG_FAULT: Final = """
+UPDATE proof_faults SET end_seq = max(end_seq, ?5), until = max(until, ?9), said = max(said, ?10)
+    WHERE cluster = ?1 AND journal = ?2 AND kind = ?3
 """
 _HOURS: Final = """
 SELECT DISTINCT hours.topic, hour FROM hours JOIN topics ON topics.id = hours.topic
@@ -59,9 +70,9 @@ SELECT DISTINCT hours.topic, hour FROM hours JOIN topics ON topics.id = hours.to
 """
 _ALTERED: Final = """
 SELECT proof_faults.journal, proof_faults.tier, proof_faults.host, proof_faults.seq,
-    proof_faults.end_seq, since, until
+    proof_faults.end_seq, since, until, kind
     FROM proof_faults LEFT JOIN journals USING (cluster, journal)
-    WHERE cluster = ?1 AND kind = 'altered'
+    WHERE cluster = ?1 AND kind IN ('altered', 'chain begun anew')
     AND (proof_faults.tier = 'broker' OR EXISTS (SELECT 1 FROM journal_topics
         WHERE name = ?2 AND journal_topics.journal = journals.id)
     OR EXISTS (SELECT 1 FROM agent_topics WHERE name = ?2 AND agent_topics.journal = journals.id))
@@ -108,11 +119,14 @@ def examine(
         verdicts[indexes] = result.verdicts
         hours |= chunk.keep(name, indexes, result)
     believed = verdicts < Verdict.FORGED
-    is_foreign = believed & chunk.foreign_claims()
-    believed &= ~is_foreign
-    chunk.keep_foreign(np.flatnonzero(is_foreign))
-    if policy.requires_signatures:
-        believed &= verdicts != Verdict.UNSIGNED
+    for kind, is_bad in (
+        (ProofFaultKind.TIER, chunk.is_of_other_tier()),
+        (ProofFaultKind.CLAIMS, chunk.foreign_claims()),
+        (ProofFaultKind.UNSIGNED, (verdicts == Verdict.UNSIGNED) & policy.requires_signatures),
+    ):
+        is_rejected = is_bad & believed
+        believed &= ~is_rejected
+        chunk.keep_rejected(kind, np.flatnonzero(is_rejected))
     return ExaminedEntries(believed, verdicts == Verdict.DISPLACING, hours)
 
 
@@ -132,7 +146,7 @@ class _ExaminedChunk:
         self._entries = entries
         self._proofs = proofs
         self._trust = trust
-        self._states = _states(connection, cluster, entries.journal.values)
+        self._states, self._tiers = _states(connection, cluster, entries.journal.values)
         self._logged = 0
 
     def results(self) -> "list[tuple[str, list[int], Examined]]":
@@ -153,17 +167,47 @@ class _ExaminedChunk:
             else:
                 results.append((name, indexes, quick_result))
         standings = self._standings(slow_groups)
+        key_tiers = self._key_tiers(rows, slow_groups)
         for name, indexes in slow_groups:
+            state = self._states.get(name)
+            tier = self._tiers.get(name) or self._first_tier(rows, indexes)
+            trust = TierTrust(self._trust, tier, key_tiers)
             result = examined(
                 name,
-                self._states.get(name),
+                state,
                 rows,
                 indexes,
                 standing=lambda index: standings.get(index, Standing.NEW),
-                trust=self._trust,
+                trust=trust,
             )
-            results.append((name, indexes, result))
+            if state is None and result.state is not None:
+                key_tiers.setdefault(result.state.key, tier)
+            faults = [_named(fault, trust) for fault in result.faults]
+            results.append((name, indexes, result._replace(faults=faults)))
         return results
+
+    def _first_tier(self, rows: Rows, indexes: Sequence[int]) -> str:
+        """Returns the tier of the first entry that has a key with it."""
+        for index in indexes:
+            if len(rows.proofs[index] or b"") == LONG:
+                return self._entries.tier.take(np.array([index]))[0]
+        return ""
+
+    def _key_tiers(self, rows: Rows, groups: Sequence[tuple[str, list[int]]]) -> dict[bytes, str]:
+        """Returns the tiers of the keys in these entries, as far as they are known."""
+        keys = {
+            proof[-KEY_BYTES:]
+            for _, indexes in groups
+            for index in indexes
+            if (proof := rows.proofs[index]) is not None and len(proof) == LONG
+        }
+        owners = msgspec.json.encode(sorted({_owner(key) for key in keys})).decode()
+        known_tiers = self._connection.execute(
+            "SELECT key, tier FROM journal_keys WHERE cluster = ? AND tier IS NOT NULL"
+            " AND owner IN (SELECT value FROM json_each(?)) ORDER BY since DESC",
+            (self._cluster, owners),
+        )
+        return {key: tier for key, tier in known_tiers if key in keys}
 
     def _groups(self) -> list[tuple[str, list[int]]]:
         entries = self._entries
@@ -190,7 +234,7 @@ class _ExaminedChunk:
     def _rows(self) -> Rows:
         entries = self._entries
         count = len(entries)
-        is_agent = entries.of_tier(TierKind.AGENT)
+        is_agent = entries.of_tier(TierKind.AGENT) & ~self.is_of_other_tier()
         has_beats = numbers(pc.list_value_length(entries.body.field("heartbeats"))) > 0
         return Rows(
             entries.seq.tolist(),
@@ -246,10 +290,24 @@ class _ExaminedChunk:
             owner = _owner(state.key)
             self._connection.execute(_KEEP, (self._cluster, name, tier, host, owner, *values))
             self._states[name] = state
+            if tier is not None:
+                self._tiers.setdefault(name, tier)
         hours: set[tuple[int, int]] = set()
         for fault in result.faults:
             hours |= self._keep_fault(name, indexes, fault)
         return hours
+
+    def is_of_other_tier(self) -> Mask:
+        """Returns the mask of entries whose journal is that of a program of another tier."""
+        entries = self._entries
+        tiers = [self._tiers.get(name, "") for name in entries.journal.values]
+        known_tiers = sorted(set(tiers) - {""})
+        is_other = np.zeros(len(entries), np.bool_)
+        for known in known_tiers:
+            is_of_journal = np.array([tier == known for tier in tiers], np.bool_)
+            is_allowed = np.array([_agrees(known, tier) for tier in entries.tier.values], np.bool_)
+            is_other |= is_of_journal[entries.journal.codes] & ~is_allowed[entries.tier.codes]
+        return is_other
 
     def foreign_claims(self) -> Mask:
         """Returns the mask of agents' entries with events of a source whose owner is known, and is
@@ -286,12 +344,23 @@ class _ExaminedChunk:
         )
         return {owner for (owner,) in rows}
 
-    def keep_foreign(self, rows: Numbers) -> None:
-        """Keeps the faults of these entries. Their journals need not have a key."""
-        for row in rows.tolist():
-            seq, time = int(self._entries.seq[row]), int(self._entries.time[row])
-            (name,) = self._entries.journal.take(np.array([row]))
-            fault = ProofFault(ProofFaultKind.CLAIMS, seq, seq + 1, row, time, time)
+    def keep_rejected(self, kind: ProofFaultKind, rows: Numbers) -> None:
+        """Keeps the faults of these entries. Their journals need not have a key. Of an unsigned
+        journal there is one fault, which becomes longer."""
+        entries = self._entries
+        if kind is ProofFaultKind.UNSIGNED:
+            grouping = grouped(entries.journal.codes[rows])
+            firsts = grouping.least(entries.seq[rows]), grouping.least(entries.time[rows])
+            lasts = grouping.most(entries.seq[rows]), grouping.most(entries.time[rows])
+            columns = [grouping.last(), *firsts, *lasts]
+        else:
+            columns = [np.arange(len(rows)), *[entries.seq[rows], entries.time[rows]] * 2]
+        for place, first, since, last, until in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            row = int(rows[place])
+            (name,) = entries.journal.take(np.array([row]))
+            fault = ProofFault(kind, first, last + 1, row, since, until)
             self._keep_fault(name, [row], fault)
 
     def _keep_fault(
@@ -307,6 +376,10 @@ class _ExaminedChunk:
         tier, host = known[0] if known else (tier, host)
         values = (self._cluster, name, fault.kind.value, fault.first, fault.end, tier, host)
         times = (fault.since, fault.until, self._entries.latest)
+        if fault.kind is ProofFaultKind.UNSIGNED and changed(
+            self._connection, _PROLONG_FAULT, (*values, *times)
+        ):
+            return set()
         if not changed(self._connection, _KEEP_FAULT, (*values, *times, fault.key, _MOST)):
             return set()
         self._logged += 1
@@ -316,7 +389,7 @@ class _ExaminedChunk:
                 *(_LOGGED[fault.kind], self._cluster, name, host, tier, fault.first),
                 *(fault.end - fault.first, fingerprint(fault.key)[:16] or "-"),
             )
-        if fault.kind is not ProofFaultKind.ALTERED:
+        if fault.kind not in {ProofFaultKind.ALTERED, ProofFaultKind.BEGUN_ANEW}:
             return set()
         query_values = (self._cluster, fault.since, fault.until)
         return set(self._connection.execute(_HOURS, query_values).fetchall())
@@ -327,7 +400,44 @@ _LOGGED: Final = {
     ProofFaultKind.FORGED: "forged statement, not counted",
     ProofFaultKind.ALTERED: "altered statements: the journal's signatures do not cover them",
     ProofFaultKind.UNKNOWN_KEY: "statement signed with an unknown key, not counted",
+    ProofFaultKind.TIER: "statement of another tier than its journal's or its key's, not counted",
+    ProofFaultKind.UNSIGNED: "unsigned statements, not counted",
+    ProofFaultKind.BEGUN_ANEW: "the journal's chain begins anew: statements before are unproven",
 }
+
+
+class TierTrust(msgspec.Struct, frozen=True):
+    """Trusts keys as another trust does, but for those of programs of another tier."""
+
+    trust: Trust
+    tier: str  # of the journal
+    key_tiers: Mapping[bytes, str]
+
+    @property
+    def is_by_first_use(self) -> bool:
+        return self.trust.is_by_first_use
+
+    def is_of_other_tier(self, key: bytes) -> bool:
+        return not _agrees(self.key_tiers.get(key, ""), self.tier)
+
+    def accepts(self, key: bytes, host: str, time: int) -> bool:
+        return not self.is_of_other_tier(key) and self.trust.accepts(key, host, time)
+
+    def enrolled(self, host: str) -> Sequence[bytes]:
+        return [key for key in self.trust.enrolled(host) if not self.is_of_other_tier(key)]
+
+
+def _agrees(known: str, tier: str) -> bool:
+    """Whether one program may write entries of both tiers; those of a later release are not
+    understood, and not counted either."""
+    if not {known, tier}.isdisjoint({"", _UNKNOWN}):
+        return True
+    return known == tier or (_OPERATOR in {known, tier} and TierKind.AGENT not in {known, tier})
+
+
+def _named(fault: ProofFault, trust: TierTrust) -> ProofFault:
+    is_of_tier = fault.kind is ProofFaultKind.UNKNOWN_KEY and trust.is_of_other_tier(fault.key)
+    return fault._replace(kind=ProofFaultKind.TIER) if is_of_tier else fault
 
 
 def altered(connection: sqlite3.Connection, cluster: str, name: int) -> list[Disputed]:
@@ -341,8 +451,9 @@ def altered(connection: sqlite3.Connection, cluster: str, name: int) -> list[Dis
             end - first,
             since,
             until,
+            begins_anew=kind == ProofFaultKind.BEGUN_ANEW,
         )
-        for journal, tier, host, first, end, since, until in connection.execute(
+        for journal, tier, host, first, end, since, until, kind in connection.execute(
             _ALTERED, (cluster, name)
         )
     ]
@@ -350,15 +461,19 @@ def altered(connection: sqlite3.Connection, cluster: str, name: int) -> list[Dis
 
 def _states(
     connection: sqlite3.Connection, cluster: str, names: Sequence[str]
-) -> dict[str, JournalState]:
+) -> tuple[dict[str, JournalState], dict[str, str]]:
+    """Returns the states of journals, and their tiers."""
     rows = connection.execute(
-        "SELECT journal, state FROM journal_keys WHERE cluster = ?"
+        "SELECT journal, state, tier FROM journal_keys WHERE cluster = ?"
         " AND journal IN (SELECT value FROM json_each(?))",
         (cluster, msgspec.json.encode(names).decode()),
     )
-    return {
-        name: msgspec.msgpack.decode(state, type=known_type(JournalState)) for name, state in rows
-    }
+    states: dict[str, JournalState] = {}
+    tiers: dict[str, str] = {}
+    for name, state, tier in rows:
+        states[name] = msgspec.msgpack.decode(state, type=known_type(JournalState))
+        tiers[name] = tier or ""
+    return states, tiers
 
 
 @lru_cache(maxsize=100_000)

@@ -38,6 +38,7 @@ from audit.clusters.clocks import Clocks
 from audit.configuration.config import AuditConfig
 from audit.reconciling.authors import with_author
 from audit.reconciling.picture import ExpectedAgent, TopicKey
+from audit.store.entries import journal_keys
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import Numbers, numbers, parents, texts
 from audit.store.folding.keyed_intervals import Mask, grouped
@@ -295,6 +296,8 @@ _BEHIND: Final = 180_000
 _PACES: Final = 2.5  # intervals without an entry: the last entry may be in transit
 _ORDER: Final = ("never", "silent", "behind", "ok", "retired")
 
+_SIGNATURES: Final = (journal_keys.SIGNED, journal_keys.UNSIGNED, journal_keys.REJECTED)
+
 _SORTS: Final[dict[str, Callable[[AgentRow], Any]]] = {
     "state": lambda row: _ORDER.index(row.state),
     "host": lambda row: row.host,
@@ -344,10 +347,13 @@ def patience(config: AuditConfig, now: int, clocks: Clocks, *, by_pace: bool) ->
 def agents(
     connection: sqlite3.Connection, query: AgentsQuery, patience: SilencePatience
 ) -> AgentsAnswer:
-    rows = _all(connection, query, patience)
+    rows = _with_signatures(connection, query, _all(connection, query, patience))
     counts = Counter(row.state for _, row in rows)
+    signature_counts = Counter(row.signature for _, row in rows)
     if query.state:
         rows = [row for row in rows if row[1].state == query.state]
+    if query.signature:
+        rows = [row for row in rows if row[1].signature == query.signature]
     name, is_descending = order(query.sort, _SORTS)
     rows.sort(key=lambda row: (row[1].host, row[1].agent))
     rows.sort(key=lambda row: _SORTS[name](row[1]), reverse=is_descending)
@@ -359,7 +365,22 @@ def agents(
         page=query.of(len(rows)),
         items=[replace(row, topics=topics[number]) for number, row in shown_rows],
         expected_hosts=expected_hosts,
+        by_signature={state: signature_counts[state] for state in _SIGNATURES},
     )
+
+
+def _with_signatures(
+    connection: sqlite3.Connection, query: AgentsQuery, rows: list[_NumberedRow]
+) -> list[_NumberedRow]:
+    """Adds whether the agents' statements are signed."""
+    states = {
+        (row.cluster, row.journal): row.state
+        for row in journal_keys.signed_journals(connection, query.cluster)
+    }
+    return [
+        (number, replace(row, signature=states.get((row.cluster, row.agent), "")))
+        for number, row in rows
+    ]
 
 
 def by_agent(

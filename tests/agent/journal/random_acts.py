@@ -92,7 +92,8 @@ class Acts:
     def acknowledge(self) -> None:
         if waiting := self.journal.open_batches:
             number = self._decisions.choice(waiting[:2]).outgoing.number
-            self.journal.acknowledged(number, self._decisions.choice([-1, number]), 1)
+            digest = self._decisions.choice([b"", self._decisions.randbytes(32)])
+            self.journal.acknowledged(number, self._decisions.choice([-1, number]), 1, digest)
 
     def speak(self) -> None:
         if said := self.journal.unpublished[: self._decisions.randint(1, 20)]:

@@ -48,11 +48,10 @@ def test_an_acknowledged_batch_becomes_a_statement(contents: JournalContents) ->
     contents.parcel(parcel(sent))
     contents.numbered([(0, ME, 5, 1234)])
     assert contents.open[0].numbers == Numbers(ME, 5, 1234)
-    contents.acknowledged(0, 100, 4)
+    contents.acknowledged(0, 100, 4, b"digest")
     passed = (WindowPassed(60_000, 2, sent.batch.size, 1234), WindowPassed(120_000, 1, 0, 0))
-    assert contents.statements == {
-        0: Shipped(0, "views", "id", 0, 4, 100, 3, passed, sent.runs, sent.delays)
-    }
+    stated = Shipped(0, "views", "id", 0, 4, 100, 3, passed, sent.runs, sent.delays)
+    assert contents.statements == {0: replace(stated, digest=b"digest")}
     assert contents.acknowledged_offsets == {VIEWS: 102}
     assert not contents.open
     assert contents.open_bytes == 0

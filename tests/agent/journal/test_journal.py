@@ -18,10 +18,11 @@ from agent.history.blind_times import Looked, LookedAt, Patterns, Stamp, Traces,
 from agent.history.clock_setting import ClockSetting
 from agent.history.position import HistoryPosition, Pending
 from agent.journal.binding import Binding
-from agent.journal.entries import EntryKind
+from agent.journal.conversion import statement_entry
+from agent.journal.entries import EntryKind, ShippedStatement
 from agent.journal.frames import framed
 from agent.journal.journal import Journal
-from agent.journal.state import Chosen, Numbers
+from agent.journal.state import Chosen, JournalState, Numbers, Shipped
 from client.producing.delivery import TopicPartition
 from tests.agent.full_disk import no_file_beyond
 from tests.agent.journal.samples import (
@@ -245,6 +246,40 @@ def test_a_look_that_was_written_without_patterns(tmp_path: Path) -> None:
     journal.looked([LookedAt("shop", 7, 6, 5, {}, has_more=True, clock=clock)])
     journal, state = reopened(tmp_path)
     assert state.looked == {"shop": Looked(7, 6, 5, folders, patterns, has_more=True, clock=clock)}
+
+
+def test_digests_of_batches_are_there_again(tmp_path: Path) -> None:
+    """From the acknowledgement, from the state at the beginning of a file, and in neither of a
+    release that had none."""
+    digest = bytes(range(200, 232))
+    journal, _ = open_journal(tmp_path)
+    salt = journal._writer.salt
+    journal.source(known(A))
+    sent = [outgoing(journal.next_number(), run(A, at)) for at in range(2)]
+    journal.parcel(parcel(*sent))
+    journal.acknowledged(0, 50, 2, digest)
+    journal.close()
+    with files(tmp_path)[-1].open("ab") as file:
+        bare = msgspec.msgpack.encode((1, 51, 2))
+        file.writelines(framed(EntryKind.ACKNOWLEDGED, bare, salt=salt))
+    journal, state = open_journal(tmp_path, limit=1)
+    assert digests_in(state) == [digest, b""]
+    generation = journal.sizes.generation
+    journal.source(known(B))
+    wait_for_new_file()
+    assert journal.sizes.generation > generation
+    journal, state = reopened(tmp_path)
+    assert digests_in(state) == [digest, b""]
+    shipped = state.statements[0]
+    assert isinstance(shipped, Shipped)
+    bare = msgspec.msgpack.encode(statement_entry(shipped))
+    fields = msgspec.msgpack.decode(bare)
+    former = msgspec.msgpack.decode(msgspec.msgpack.encode(fields[:-1]), type=ShippedStatement)
+    assert (fields[-1], former.digest) == (digest, b"")
+
+
+def digests_in(state: JournalState) -> list[bytes]:
+    return [each.digest for each in state.statements if isinstance(each, Shipped)]
 
 
 def test_two_threads_and_files_begun_anew(tmp_path: Path) -> None:

@@ -22,12 +22,11 @@ from agent.shipping.replacements import window_counts
 from agent.shipping.shipper import Shipper
 from client.connection.brokers import Brokers
 from client.producing.delivery import Batch, TopicPartition
-from client.reading.fetcher import Fetcher
-from client.reading.offsets import Beginning, End, start_offsets
 from harness.processes.waiting import wait_until
 from schemas.envelope import Decoder, Encoder, split
 from schemas.event_schemas import DEAD_LETTER, LEDGER, LOG_LINE, built_in
 from schemas.parsing import AvroSchema
+from tests.ledger.passages import batches_in_log
 from wire.record_batches.batch import BatchHeader
 from wire.record_batches.compression import Codec
 from wire.record_batches.records import Record, build_batch, records
@@ -235,16 +234,8 @@ def agent_side(bootstrap: str, directory: Path, **options: Any) -> Iterator[Agen
 
 def log_of(brokers: Brokers, target: TopicPartition) -> list[tuple[BatchHeader, Sequence[Record]]]:
     """All batches of a partition that are there."""
-    (end,) = start_offsets(brokers, target.topic, [target.partition], End()).values()
-    starts = start_offsets(brokers, target.topic, [target.partition], Beginning())
-    fetcher = Fetcher(brokers, target.topic, starts)
-    found: list[tuple[BatchHeader, Sequence[Record]]] = []
-    try:
-        while fetcher.positions[target.partition] < end:
-            found += [(batch.header, list(records(batch.data))) for batch in fetcher.poll(1)]
-    finally:
-        fetcher.close()
-    return found
+    batches = batches_in_log(brokers, target)
+    return [(batch.header, list(records(batch.data))) for batch in batches]
 
 
 def events_in_log(brokers: Brokers, target: TopicPartition) -> list[dict[str, Any]]:

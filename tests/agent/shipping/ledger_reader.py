@@ -7,7 +7,9 @@ from typing import Any
 
 from client.connection.brokers import Brokers
 from client.producing.delivery import TopicPartition
-from tests.agent.shipping.agent_side import WINDOW_MILLIS, events_in_log, log_of
+from tests.agent.shipping.agent_side import WINDOW_MILLIS, events_in_log
+from tests.ledger.passages import batches_in_log, digest_in_log, passages_about
+from wire.record_batches.records import records
 
 Json = dict[str, Any]
 
@@ -25,19 +27,11 @@ def entries_of(brokers: Brokers, agent_id: str) -> list[Json]:
     return found
 
 
-def passages_about(entries: Iterable[Json], target: TopicPartition) -> list[Json]:
-    return [
-        passage
-        for entry in entries
-        for passage in entry["passages"]
-        if (passage["topic"], passage["partition"]) == target
-    ]
-
-
 def check_passages(brokers: Brokers, entries: Iterable[Json], target: TopicPartition) -> None:
     """What the ledger says of a partition that has no other writer is what is in its log."""
     passages = passages_about(entries, target)
-    log = log_of(brokers, target)
+    batches = batches_in_log(brokers, target)
+    log = [(batch.header, list(records(batch.data))) for batch in batches]
     offsets = sorted(
         (each["first"], each["count"]) for passage in passages for each in passage["offsets"]
     )
@@ -46,6 +40,7 @@ def check_passages(brokers: Brokers, entries: Iterable[Json], target: TopicParti
     assert sum(offsets[-1]) == log[-1][0].next_offset
     for passage in passages:
         assert sum(passage["delays"]) == sum(each["count"] for each in passage["offsets"])
+        assert passage["digest"] == digest_in_log(passage, batches)
     said: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     for window in (window for passage in passages for window in passage["windows"]):
         said[window["start"]][0] += window["events"]

@@ -241,8 +241,11 @@ class World:
         at = self.disk.place(sending.outgoing.number)
         assert at == 0, "acknowledged in order"
         assert offset >= self.disk.next_offset or self.disk.is_ahead
-        (there,) = (found for header, found in self.partition.log if header.base_offset == offset)
+        ((header, there),) = (
+            (header, found) for header, found in self.partition.log if header.base_offset == offset
+        )
         assert there == values(sending.batch)
+        assert header.crc == read_header(sending.as_sent().head).crc, "its numbers are the last"
         del self.disk.open[0]
         self.disk.next_offset = offset + sending.batch.records
 

@@ -78,6 +78,8 @@ def _whole(type_: pa.DataType, value: Any, name: str = "") -> Any:
         return value
     if pa.types.is_string(type_):
         return ""
+    if pa.types.is_binary(type_):
+        return b""
     if pa.types.is_boolean(type_):
         return False
     return None if name in {"from_time", "to_time"} else -1 if name in _UNKNOWN else 0

@@ -25,10 +25,10 @@ from loader.config import LoaderConfig
 from loader.hours.completeness import TopicEnd
 from loader.hours.ledger_reading import (
     LedgerRead,
+    LoadLedger,
     cache_path,
     from_bytes,
-    read_ledger,
-    read_watermarks,
+    read_chunks,
     to_bytes,
     topic_ends,
 )
@@ -82,6 +82,16 @@ def config(tmp_path: Path) -> LoaderConfig:
     return LoaderConfig(root=f"file://{tmp_path}", topics=("x",), cluster="dc1")
 
 
+def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> LedgerRead:
+    before = cached or LedgerRead(LedgerPositions(), Agents())
+    return [before, *read_chunks(brokers, lookup, before)][-1]
+
+
+def ledger_of(brokers: Brokers, registry: RegistryClient, config: LoaderConfig) -> LoadLedger:
+    store = LocalStore(config.root)
+    return LoadLedger(config, brokers, registry, store, topics=["x"], now=NOW)
+
+
 def test_what_agents_said_and_where_topics_end(
     brokers: Brokers, registry: RegistryClient, new_topic: str, config: LoaderConfig
 ) -> None:
@@ -96,8 +106,7 @@ def test_what_agents_said_and_where_topics_end(
         *(entry("a", seq, (LONG_AGO + seq, []), time=LONG_AGO + seq) for seq in range(1, 40)),
         entry("silent", 0, (1, [new_topic]), time=NOW - 31 * 86_400_000),
     )
-    store, topics = LocalStore(config.root), [new_topic, "none"]
-    marks = read_watermarks(brokers, registry, store, config, topics=topics, now=NOW)
+    marks = ledger_of(brokers, registry, config).watermarks([new_topic, "none"])
     known = brokers.topic(new_topic)
     assert marks.ends == {new_topic: TopicEnd(str(known.id), {0: 0, 1: 1}), "none": None}
     expected = [(each.agent, each.until) for each in marks.expected(new_topic)]
@@ -133,18 +142,23 @@ def test_only_what_is_new_is_read_again(
 def test_a_ledger_that_is_another_is_read_from_its_beginning(
     brokers: Brokers,
     registry: RegistryClient,
-    lookup: Lookup,
+    config: LoaderConfig,
     other: dict[str, Any],
     known: set[str],
 ) -> None:
     """Who spoke in the one before is still waited for, if it was this cluster's."""
-    write(brokers, registry, entry("a", 0, (1, ["x"])))
-    true = read_ledger(brokers, lookup, None)
-    agents = Agents({"silent": HeardAgent("h", 0, 0, (Beat(1, frozenset("x")),))})
+    write(brokers, registry, entry("a", 0, (1, ["x"]), time=NOW))
+    true = read_ledger(brokers, lookup_at(registry), None)
+    agents = Agents({"silent": HeardAgent("h", 0, NOW, (Beat(1, frozenset("x")),))})
     positions = msgspec.structs.replace(true.positions, **other)
-    read = read_ledger(brokers, lookup, LedgerRead(positions, agents))
-    assert set(read.agents.by_id) == known
-    assert read.positions == true.positions
+    store, path = LocalStore(config.root), cache_path(true.positions.cluster_id, "dc1")
+    store.replace(path, to_bytes(LedgerRead(positions, agents)))
+    ledger = ledger_of(brokers, registry, config)
+    assert set(ledger.watermarks([]).agents.by_id) == known
+    ledger.save()
+    saved = from_bytes(store.read(path) or b"")
+    assert saved is not None
+    assert saved.positions == (true.positions if other else positions)
 
 
 def test_entries_that_are_gone_before_they_were_read_are_warned_of(
@@ -168,7 +182,9 @@ def test_what_is_kept_may_be_lost_or_damaged(
     path = cache_path(brokers.refresh([LEDGER_TOPIC]).cluster_id or "", "dc1")
     store.replace(path, kept)
     for _ in range(2):
-        marks = read_watermarks(brokers, registry, store, config, topics=[], now=NOW)
+        ledger = ledger_of(brokers, registry, config)
+        marks = ledger.watermarks([])
+        ledger.save()
         assert [each.agent for each in marks.expected("x")] == ["a"]
     assert store.read(path) not in {None, kept}
 

@@ -4,6 +4,7 @@ what was seen there, and nothing else. Against a broker, and against a scripted 
 import struct
 import uuid
 from collections.abc import Iterator
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +25,7 @@ from loader.errors import DamagedBatch
 from loader.landing.pieces import MOST_FILES, FileKind, hours_of_each
 from loader.landing.task import land
 from loader.landing.task_spec import TaskSpec, landing_job
+from loader.values.batch_digests import NO_MESSAGES, UNKNOWN_CONTENT, ReadBatch, unpacked
 from loader.values.reports import Account, SliceReport, half_open
 from loader.values.tables import HOUR_MILLIS, Slice, hour_of
 from pyspark_penstock.landing import LandingReader
@@ -129,6 +131,22 @@ def test_slices_divide_a_partition(spec: TaskSpec, topic: str) -> None:
     again = {"a/1": reports[0].sources[0].intervals}
     last = report_of(written(land(slice_of(topic, 3, cuts[3], cuts[4]), spec, again)))
     assert last.duplicates == 1
+    batches = [batch for report in reports for batch in unpacked(report.batch_digests)]
+    ends = [0, *(batch.end for batch in batches)]
+    assert [batch.first for batch in batches] == ends[:-1]
+    assert ends[-1] == EVENTS + 2
+
+
+def test_a_batch_has_the_digest_of_its_bytes_and_the_times_of_its_rows(log: ScriptedLog) -> None:
+    """Also where the slice begins within it, or lands none of its hours."""
+    batches = batch(0, 10), batch(10, 702)
+    other_hours = (hour_of(START) - HOUR_MILLIS,)
+    for changes in ({"first": 5}, {"only_hours": other_hours}):
+        report = report_of(landed(log, *batches, **changes))
+        assert list(unpacked(report.batch_digests)) == [
+            ReadBatch(first, end, START + first, START + end - 1, sha256(data[CRC_START:]).digest())
+            for (first, end), data in zip([(0, 10), (10, 702)], batches, strict=True)
+        ]
 
 
 def test_slices_of_one_task_share_the_files_that_it_may_have_open(
@@ -252,6 +270,8 @@ def test_what_compaction_has_left(log: ScriptedLog) -> None:
     assert (found.begins, found.leads, found.gives_up, found.next_offset) == (5, 5, False, 33)
     assert (account.rows, account.compacted, account.missing) == (12, 3 + 5 + 5 + 3, ())
     assert account.adds_up
+    is_unknown = [part.digest == UNKNOWN_CONTENT for part in unpacked(found.batch_digests)]
+    assert is_unknown == [False, True]
 
 
 def test_transactions(log: ScriptedLog) -> None:
@@ -264,6 +284,8 @@ def test_transactions(log: ScriptedLog) -> None:
     assert (account.rows, account.aborted, account.markers) == (14, 10, 1)
     assert found.last is not None
     assert found.last.next_offset == 25
+    no_messages = [part.digest == NO_MESSAGES for part in unpacked(found.batch_digests)]
+    assert no_messages == [False, True, True, False]
 
 
 def test_an_account_is_of_one_leader_epoch(log: ScriptedLog) -> None:

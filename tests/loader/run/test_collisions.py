@@ -11,8 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from client.connection.brokers import Brokers
+from ground.signatures.keys import SigningKey
 from ledger.names import VERSION, topic_id_text
+from ledger.proofs import Chain
 from ledger.publishing import write_entries
+from ledger.source_ids import journal_id, new_source_id
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.decoding.decoded import COLLISION
 from loader.run.load_context import LoadRequest
@@ -126,3 +129,49 @@ def test_with_an_earlier_load(
     rebuilt = load_once(spark, config, LoadRequest(rebuild=(Hour(BEGAN),), accept_gap=True))
     assert landed(spark, config, application.topic) == ["same", "true", "true too"]
     assert (rebuilt.rows, rebuilt.duplicates, rebuilt.dead) == (3, 1, 2)
+
+
+def test_only_its_owner_claims_an_event_of_a_signing_journal(
+    spark: SparkSession,
+    application: Application,
+    config: LoaderConfig,
+    brokers: Brokers,
+    registry: RegistryClient,
+) -> None:
+    """Whoever writes to `_audit` cannot make a forged event displace the agent's."""
+    key = SigningKey.new()
+    owner, source = journal_id(key.public), new_source_id(key.public)
+    for seq, contents in enumerate([("forged", "true"), ("forged too", "true too")]):
+        for content in contents:
+            fields = {**application.view(seq), "user": content}
+            application.send(BEGAN, source, seq, fields=fields)
+            application.flush()
+    topic = brokers.topic(application.topic, Operation.READ)
+
+    def claim(journal: str, number: int, seq: int, offset: int, chain: Chain | None) -> None:
+        passage = {
+            "topic": application.topic,
+            "topic_id": topic_id_text(topic.id),
+            "partition": 0,
+            "offsets": [{"first": offset, "count": 1}],
+            "windows": [],
+            "runs": [{"source": source, "seq": seq, "events": 1}],
+        }
+        header = {"time": BEGAN, "host": "web-1", "app": "penstock-agent", "source": journal}
+        entry = {
+            "header": {**header, "seq": number, "position": 0},
+            "version": VERSION,
+            "tier": "agent",
+            "cluster": "",
+            "passages": [passage],
+        }
+        write_entries(brokers, registry, [entry], timestamp=BEGAN, chain=chain)
+
+    claim("unsigned", 0, 0, 0, None)
+    claim("another", 0, 0, 0, Chain(SigningKey.new()))
+    claim(owner, 7, 1, 2, None)
+    chain = Chain(key)
+    claim(owner, 0, 0, 1, chain)
+    claim(owner, 1, 1, 3, chain)
+    load_once(spark, config)
+    assert landed(spark, config, application.topic) == ["true", "true too"]

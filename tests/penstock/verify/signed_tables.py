@@ -1,4 +1,5 @@
-"""Tables as a loader and an audit leave them: folders of hours with rows, certificates, keys."""
+"""Tables as a loader and an audit leave them: folders of hours with rows, certificates, heads,
+keys."""
 
 import hashlib
 import shutil
@@ -14,6 +15,7 @@ from ground.signatures.keys import SigningKey
 from ledger.hour_certificates import (
     Certificate,
     Digest,
+    HeadsFile,
     Hour,
     Newest,
     NewestHour,
@@ -25,6 +27,7 @@ from ledger.hour_certificates import (
     envelope_of,
 )
 from loader.values.tables import HOUR_MILLIS, hour_folder, hour_of
+from tests.penstock.verify.signed_heads import Fleet, written
 
 FIRST: Final = hour_of(1_795_996_800_000)  # 2026-11-30T00
 TABLE: Final = "clicks"
@@ -54,12 +57,15 @@ class Signers(msgspec.Struct, frozen=True):
 class SignedTable:
     """One table below a root. Hours are numbered from 0."""
 
-    def __init__(self, root: Path, signers: Signers, table: str = TABLE) -> None:
+    def __init__(
+        self, root: Path, signers: Signers, table: str = TABLE, fleet: Fleet | None = None
+    ) -> None:
         self.root = root
         self.table = table
         self.signers = signers
         self.certificates: list[Certificate] = []  # by number, from 1
         self.empty_hours: tuple[tuple[str, str], ...] = ()
+        self.fleet = fleet or Fleet([table])
 
     def folder(self, hour: int) -> Path:
         return self.root / self.table / hour_folder(hour_of(FIRST + hour * HOUR_MILLIS))
@@ -70,6 +76,13 @@ class SignedTable:
     @property
     def newest(self) -> Path:
         return self.root / "_penstock" / self.table / "newest_certificate.json"
+
+    def heads_file(self, hour: int) -> Path:
+        """The one that the hour's newest certificate names."""
+        text = hour_text(hour)
+        named = [made.predicate.heads for made in self.certificates if made.predicate.hour == text]
+        assert named[-1] is not None
+        return self.root / named[-1].path
 
     def files(self, hour: int) -> list[Path]:
         return sorted(self.folder(hour).glob("part-*"))
@@ -118,6 +131,7 @@ class SignedTable:
             offsets=(OffsetRange(partition=0, first=0, end=rows),),
             rows=rows,
             counts={"agent": rows, "broker": rows, "hdfs": rows},
+            heads=None if "heads" in changes else self.signed_heads(hour),
             versions={"loader": "0.1.0", "audit": "0.1.0"},
         )
         predicate = msgspec.structs.replace(predicate, **changes)
@@ -127,6 +141,10 @@ class SignedTable:
         (self.folder(hour) / "_SUCCESS").write_text("{}\n")
         self.write_newest()
         return certificate
+
+    def signed_heads(self, hour: int) -> HeadsFile:
+        """Writes the heads of an hour, one file for all of its certificates."""
+        return written(self.root, self.fleet.heads(FIRST + (hour + 1) * HOUR_MILLIS), self.table)
 
     def write_newest(self) -> None:
         newest = self.certificates[-1]
@@ -165,10 +183,15 @@ def hour_folder_of(certificate: Certificate) -> str:
 
 
 def signed_table(
-    root: Path, signers: Signers, hours: Sequence[int] = range(4), *, table: str = TABLE
+    root: Path,
+    signers: Signers,
+    hours: Sequence[int] = range(4),
+    *,
+    table: str = TABLE,
+    fleet: Fleet | None = None,
 ) -> SignedTable:
     """A table with two files in each hour, of which hour 1 has been certified twice."""
-    made = SignedTable(root, signers, table)
+    made = SignedTable(root, signers, table, fleet)
     for hour in hours:
         made.add_rows(hour, rows=10 + hour)
         made.add_rows(hour, rows=3, name=f"part-dc1-1-0-3-{hour}")

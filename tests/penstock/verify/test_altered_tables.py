@@ -68,7 +68,8 @@ def faults_of(result: CheckedTable) -> Iterator[Fault]:
 def signed_files(table: SignedTable) -> list[Path]:
     """Every file that signatures cover, whichever kind it is."""
     hours = [path for hour in range(HOURS) for path in table.files(hour)]
-    return [*hours, *(table.certificate(hour) for hour in range(HOURS)), table.newest]
+    heads = [table.heads_file(hour) for hour in range(HOURS)]
+    return [*hours, *(table.certificate(hour) for hour in range(HOURS)), *heads, table.newest]
 
 
 def drawn_file(table: SignedTable, data: st.DataObject) -> Path:

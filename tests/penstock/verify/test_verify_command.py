@@ -13,6 +13,7 @@ from pyarrow import orc
 
 from ground.signatures.keys import SigningKey
 from tests.penstock.running import Ended, penstock
+from tests.penstock.verify.signed_heads import Fleet
 from tests.penstock.verify.signed_tables import (
     CERTIFICATE,
     TABLE,
@@ -76,8 +77,11 @@ def test_a_whole_table(table: SignedTable) -> None:
     assert len(lines) == HOURS + 1
 
 
-def test_a_root_has_a_verdict_on_each_table(table: SignedTable, signers: Signers) -> None:
-    views = signed_table(table.root, signers, range(2), table="views")
+def test_a_root_has_a_verdict_on_each_table(tmp_path: Path, signers: Signers) -> None:
+    signers.write_public(tmp_path / "keys")
+    fleet = Fleet([TABLE, "views"])
+    table = signed_table(tmp_path / "root", signers, range(HOURS), fleet=fleet)
+    views = signed_table(table.root, signers, range(2), table="views", fleet=fleet)
     path = views.files(0)[0]
     path.write_bytes(b"\x00" + path.read_bytes()[1:])
     ended = verify(table)

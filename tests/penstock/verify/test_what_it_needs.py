@@ -11,8 +11,17 @@ import pytest
 from tests.penstock.running import REPOSITORY
 from tests.penstock.verify.signed_tables import Signers, signed_table
 
-# click, msgspec: of the command line; cryptography, with what it needs: signatures; pyarrow: rows.
-PACKAGES: Final = ("click", "msgspec", "cryptography", "cffi", "_cffi_backend*", "pyarrow*")
+# click, msgspec: of the command line; cryptography, with what it needs: signatures; fastavro: what
+# agents have signed; pyarrow: rows.
+PACKAGES: Final = (
+    "click",
+    "msgspec",
+    "fastavro",
+    "cryptography",
+    "cffi",
+    "_cffi_backend*",
+    "pyarrow*",
+)
 
 
 @pytest.mark.not_quick("starts a process")

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from tests.system.agent.incarnations import Violated
@@ -139,7 +140,7 @@ def _check_offsets(passages: Iterable[Statement], topic: Content) -> None:
             edges |= {(passage["partition"], stretch.start), (passage["partition"], stretch.stop)}
     there = {
         (partition, offset)
-        for partition, header in topic.batches
+        for partition, header, _ in topic.batches
         for offset in range(header.base_offset, header.next_offset)
     }
     twice = sorted(place for place, times in spoken_of.items() if times > 1)
@@ -167,18 +168,26 @@ def _check_passage(
     wanted: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     for event in events:
         wanted[event.timestamp // window_millis * window_millis][0] += 1
-    for each in topic.batches:
-        inside = any(each.header.base_offset in stretch for stretch in stretches)
-        if each.partition == partition and inside:
-            window = wanted[each.header.base_timestamp // window_millis * window_millis]
-            window[1] += each.header.size
-            window[2] += each.header.crc
+    batches = [
+        each
+        for each in topic.batches
+        if each.partition == partition
+        and any(each.header.base_offset in stretch for stretch in stretches)
+    ]
+    for each in batches:
+        window = wanted[each.header.base_timestamp // window_millis * window_millis]
+        window[1] += each.header.size
+        window[2] += each.header.crc
     said = {
         each["start"]: [each["events"], each["bytes"], each["crc_sum"]]
         for each in passage["windows"]
     }
     if said != dict(wanted):
         raise Violated(f"{where}: the windows are {dict(wanted)}, the ledger says {said}")
+    batches.sort(key=lambda each: each.header.base_offset)
+    digest = sha256(b"".join(each.digest for each in batches)).digest()[:16]
+    if batches and passage["digest"] != digest:
+        raise Violated(f"{where}: the batches have another digest than the ledger says")
     named = [
         (run["source"], run["seq"] + at) for run in passage["runs"] for at in range(run["events"])
     ]

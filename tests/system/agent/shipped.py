@@ -6,6 +6,7 @@ agent, file and line.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from client.connection.bootstrap import Bootstrap
@@ -15,7 +16,7 @@ from client.reading.offsets import End, start_offsets
 from harness.processes.waiting import wait_until
 from schemas.envelope import Decoder
 from schemas.registry_client import RegistryClient
-from wire.record_batches.batch import BatchHeader
+from wire.record_batches.batch import CRC_START, BatchHeader
 from wire.record_batches.records import records
 
 PATIENCE = 60.0
@@ -39,10 +40,12 @@ class Event(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A batch in the log; its header has the CRC and the offsets."""
+    """A batch in the log; its header has the CRC and the offsets. `digest` is the SHA-256 of what
+    the CRC covers."""
 
     partition: int
     header: BatchHeader
+    digest: bytes
 
 
 class Content:
@@ -95,7 +98,8 @@ class Topic(Content):
             starts = {each.index: self._positions.get(each.index, 0) for each in found.partitions}
             self._fetcher = Fetcher(self._brokers, self.name, starts)
         for batch in self._fetcher.poll(seconds):
-            self.batches.append(Stored(batch.partition, batch.header))
+            digest = sha256(bytes(batch.data)[CRC_START:]).digest()
+            self.batches.append(Stored(batch.partition, batch.header, digest))
             for record in records(batch.data):
                 assert record.value is not None, f"{self.name}: no value at {record.offset}"
                 value = self._decoder.decode(record.value)

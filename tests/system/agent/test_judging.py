@@ -1,6 +1,7 @@
 """The judge of agents can say no: to each kind of fault, in the log and in the ledger."""
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import pytest
@@ -73,8 +74,9 @@ class Double:
                 Record(first + at, line.time, None, line.message.encode())
                 for at, line in enumerate(lines)
             ]
-            header = read_header(build_batch(made, base_offset=first))
-            self.shipped.batches.append(Stored(partition, header))
+            data = build_batch(made, base_offset=first)
+            header = read_header(data)
+            self.shipped.batches.append(Stored(partition, header, sha256(data[21:]).digest()))
             for at, line in enumerate(lines):
                 place = partition, first + at, line.time, None, line.time, HOST, TOPIC
                 value = {"message": line.message}
@@ -105,6 +107,14 @@ class Double:
         said = {"topic": TOPIC, "topic_id": TOPIC_ID, "partition": partition, "offsets": offsets}
         delays = [sum(each["count"] for each in offsets)]
         said |= {"windows": list(windows.values()), "runs": runs, "delays": delays}
+        digests = [
+            batch.digest
+            for stretch in offsets
+            for batch in self.shipped.batches
+            if batch.partition == partition
+            and 0 <= batch.header.base_offset - stretch["first"] < stretch["count"]
+        ]
+        said["digest"] = sha256(b"".join(digests)).digest()[:16]
         self.said["passages"].append(said)
 
     def ship_all(self) -> None:
@@ -210,6 +220,8 @@ def test_lost_bytes_that_the_ledger_names() -> None:
 
 WRONG_LEDGERS: dict[str, tuple[Callable[[Value], object], str]] = {
     "crc": (lambda v: v["passages"][0]["windows"][0].update(crc_sum=1), "the windows are"),
+    "digest": (lambda v: v["passages"][0].update(digest=b"x" * 16), "have another digest"),
+    "no digest": (lambda v: v["passages"][0].update(digest=b""), "have another digest"),
     "bytes": (lambda v: v["passages"][1]["windows"][0].update(bytes=1), "the windows are"),
     "window": (lambda v: v["passages"][2]["windows"][0].update(start=0), "the windows are"),
     "a passage less": (lambda v: v["passages"].pop(1), "offsets not in the ledger"),

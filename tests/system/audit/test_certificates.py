@@ -9,13 +9,17 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives.serialization import (
+    load_der_public_key,
+    load_pem_public_key,
+)
 
 from cluster.zookeeper_server.server import EmbeddedZooKeeper
 from harness.processes.waiting import wait_until
@@ -115,6 +119,32 @@ class Landed:
         }
         assert files == {each["name"]: each["digest"]["sha256"] for each in certificate["subject"]}
 
+    def heads(self, hour: dict[str, Any]) -> dict[str, Any]:
+        """The heads file of an hour's predicate, which has the certified digest."""
+        content = (self.pipeline.root / hour["heads"]["path"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == hour["heads"]["sha256"]
+        document: dict[str, Any] = json.loads(content)
+        return document
+
+    def assert_heads_are_of(self, hour: dict[str, Any], hosts: set[str]) -> None:
+        """These hosts have signed that nothing before the end of the hour is missing."""
+        named = hour["heads"]
+        assert (named["cluster"], named["topic"]) == ("test", self.topic)
+        assert named["agents"] == len(hosts)
+        heads = self.heads(hour)["heads"]
+        assert {head["host"] for head in heads} == hosts
+        for head in heads:
+            assert head["until"] >= hour_end(hour["hour"])
+            key = load_der_public_key(base64.b64decode(head["key"]))
+            assert isinstance(key, Ed25519PublicKey)
+            proof, value = base64.b64decode(head["proof"]), base64.b64decode(head["value"])
+            digest = hashlib.sha256(proof[1:33] + hashlib.sha256(value).digest()).digest()
+            key.verify(proof[33:97], b"penstock ledger entry 1\0" + digest)
+
+
+def hour_end(hour: str) -> str:
+    return (datetime.fromisoformat(hour) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 def verified(path: Path, *keys: Path) -> dict[str, Any]:
     """The statement in an envelope that the owners of these keys have signed, and nobody else."""
@@ -165,6 +195,7 @@ def test_an_hour_its_late_rows_and_its_compaction(landed: Landed) -> None:
     assert (hour["verdict"], hour["rows"]) == ("complete", 300)
     assert hour["counts"] == {"agent": 300, "broker": 300, "hdfs": 300}
     assert hour["offsets"] == [{"partition": 0, "first": 0, "end": 300, "leaderEpoch": 0}]
+    landed.assert_heads_are_of(hour, {HOST})
     newest = landed.newest()["predicate"]
     assert newest["newest"] == {"number": 1, "sha256": digest_of(first)}
     assert landed.load().certified == []
@@ -206,8 +237,9 @@ def test_an_hour_its_late_rows_and_its_compaction(landed: Landed) -> None:
     assert [each["number"] for each in fifth["predicate"]["supersedes"]] == [1, 2, 3, 4]
 
 
-def test_it_costs_two_calls_of_the_store(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
-    """Of a run that closes one hour: its certificate, and which is the newest."""
+def test_it_costs_four_calls_of_the_store(zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    """Of a run that closes one hour: its certificate, and which is the newest; and once a load,
+    whether its heads file is there, and that file."""
     chroot = f"{zookeeper.address}/{tmp_path.name}-{os.getpid()}"
     calls: dict[str, Counter[str]] = {}
     with Pipeline(tmp_path, chroot, None, ["with", "without"]) as pipeline:
@@ -231,7 +263,8 @@ def test_it_costs_two_calls_of_the_store(zookeeper: EmbeddedZooKeeper, tmp_path:
             assert outcome.complete[:1] == [landed.hour]
             assert landed.has_certificate == (topic == "with")
             calls[topic] = store.calls
-    assert calls["with"] - calls["without"] == Counter(replace=2)
+    heads = Counter(size=1, create=1)
+    assert calls["with"] - calls["without"] == Counter(replace=2) + heads
     assert not calls["without"] - calls["with"]
 
 

@@ -1,8 +1,9 @@
-/* Remarks about altered text and about files that were not read. They do not change the verdict. */
+/* Remarks about altered text, about files that were not read, and about statements without proof.
+   They do not change the verdict. */
 
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
-import { name } from "../names.js";
+import { name, words } from "../names.js";
 import { ago } from "../times.js";
 import { card } from "./pane.js";
 
@@ -38,6 +39,22 @@ export function remarksCard({ altered: totals, remarks }) {
           h("ul", { class: "findings" }, rest.map(item)),
         )
       : null,
+  );
+}
+
+/** What the verdict rests on although no signature or digest proves it. */
+export function reservationsCard({ reservations }) {
+  if (!reservations?.length) return null;
+  return card(
+    "Taken on trust",
+    null,
+    h(
+      "ul",
+      { class: "findings" },
+      reservations.map((sentence) =>
+        h("li", { class: "finding" }, h("span", {}), h("div", { class: "text soft" }, words(sentence))),
+      ),
+    ),
   );
 }
 

@@ -10,7 +10,16 @@ import { Pane, empty } from "../parts/pane.js";
 import { statementForm } from "../parts/statement_form.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
-import { AGENT_STATES, agentBadge, agentSign, agentWord } from "../signs.js";
+import {
+  AGENT_STATES,
+  SIGNATURE_STATES,
+  agentBadge,
+  agentSign,
+  agentWord,
+  signatureMark,
+  signatureSign,
+  signatureWord,
+} from "../signs.js";
 import { ago } from "../times.js";
 
 const SIZE = 50;
@@ -19,6 +28,7 @@ const TOPICS = 3;
 export function agents(page) {
   const search = searchBox(page, "Search hosts and agents");
   const states = chips(page, "State", "state");
+  const signatures = chips(page, "Signatures", "signature");
   const expected = h("span", { class: "aside" });
   const list = new Pane(
     (signal) =>
@@ -32,11 +42,22 @@ export function agents(page) {
           answer.by_state[state] ?? 0,
         ]),
       );
+      const counts = answer.by_signature ?? {};
+      const allSigned = !counts.unsigned && !counts.rejected && !page.params.signature;
+      signatures.node.hidden = allSigned;
+      signatures.show(
+        SIGNATURE_STATES.map((state) => [
+          state,
+          signatureSign(state),
+          signatureWord(state),
+          counts[state] ?? 0,
+        ]),
+      );
       expected.textContent = answer.expected_hosts
         ? `${counted(answer.expected_hosts, "host")} in the inventory`
         : "the audit has no inventory of hosts";
       if (answer.items.length === 0) {
-        return page.params.search || page.params.state
+        return page.params.search || page.params.state || page.params.signature
           ? empty("unknown", "No agent matches")
           : empty(
               "pending",
@@ -60,7 +81,7 @@ export function agents(page) {
         h("h1", {}, "Agents"),
         expected,
       ),
-      h("div", { class: "toolbar" }, search.node, states.node),
+      h("div", { class: "toolbar" }, search.node, states.node, signatures.node),
       h("section", { class: "card", "aria-label": "Agents" }, list.node),
     ],
     update(force) {
@@ -71,7 +92,13 @@ export function agents(page) {
   };
 }
 
-const queryOf = ({ cluster, state, search, sort }) => ({ cluster, state, search, sort });
+const queryOf = ({ cluster, state, signature, search, sort }) => ({
+  cluster,
+  state,
+  signature,
+  search,
+  sort,
+});
 
 const COLUMNS = [
   {
@@ -80,6 +107,7 @@ const COLUMNS = [
     class: "tight judged",
     cell: (row) => [
       agentBadge(row.state),
+      signatureMark(row.signature),
       row.state === "silent" ? h("span", { class: "under" }, "since ", ago(row.heard)) : null,
       row.reason ? h("span", { class: "under clip" }, quoted(row.reason)) : null,
       retiring(row),

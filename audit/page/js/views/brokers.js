@@ -8,7 +8,7 @@ import { GroupsPane } from "../parts/groups.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { table } from "../parts/table.js";
 import { link } from "../routes.js";
-import { sign } from "../signs.js";
+import { sign, signatureMark } from "../signs.js";
 import { ago } from "../times.js";
 
 export function brokers(page) {
@@ -76,6 +76,7 @@ const BROKERS = [
       " ",
       row.controller ? h("span", { class: "tag" }, "controller") : null,
       h("span", { class: "under" }, name(row.address, { class: "mono" })),
+      signatureMark(row.signature),
     ],
   },
   { title: "Cluster", cell: (row) => name(row.cluster, { class: "" }) },

@@ -10,7 +10,13 @@ import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
-import { PROGRAM_STATES, programBadge, programSign, programWord } from "../signs.js";
+import {
+  PROGRAM_STATES,
+  programBadge,
+  programSign,
+  programWord,
+  signatureMark,
+} from "../signs.js";
 import { ago, day } from "../times.js";
 
 const SIZE = 50;
@@ -81,7 +87,7 @@ const TITLES = {
 const NAMED = new Set(["broker", "mirror"]); // whose names are short
 
 const COLUMNS = [
-  { title: "State", class: "tight judged", cell: (row) => programBadge(row.state) },
+  { title: "State", class: "tight judged", cell: (row) => [programBadge(row.state), mark(row)] },
   { title: "Program", class: "lead", cell: program },
   {
     title: "How it is",
@@ -122,6 +128,9 @@ const dash = () => h("span", { class: "soft none" }, "–");
 const time = (millis) => (millis > 0 ? ago(millis) : dash());
 const share = (row) =>
   `${Math.floor((PERCENT * row.disk_free) / Math.max(1, row.disk_total))} % of ${bytes(row.disk_total)}`;
+
+/** Of rejected statements, the words tell. */
+const mark = (row) => (row.signature === "rejected" ? null : signatureMark(row.signature));
 
 function program(row) {
   const title = TITLES[row.program] ?? plain(row.program);

@@ -17,7 +17,7 @@ import { HeatMap } from "../parts/heatmap.js";
 import { GroupsPane } from "../parts/groups.js";
 import { downloads } from "../parts/downloads.js";
 import { Pane, card, empty } from "../parts/pane.js";
-import { remarksCard } from "../parts/remarks.js";
+import { remarksCard, reservationsCard } from "../parts/remarks.js";
 import { unloadedCard } from "../parts/unloaded.js";
 import { rangeBar, rangeOf, zoomed } from "../parts/ranges.js";
 import { notable, pager, table } from "../parts/table.js";
@@ -194,6 +194,7 @@ function cards(answer, windows, overTime, params) {
     windows,
     faults(answer, params),
     remarksCard(answer),
+    reservationsCard(answer),
     answer.waits.length > 0 ? waits(answer) : null,
     card(
       "Where every line went",

@@ -1,5 +1,7 @@
 """Entries of the ledger: every statement in one of them, none too large; passages add up."""
 
+from collections.abc import Sequence
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +34,7 @@ def shipped_of(number: int, runs: int, base_offset: int = 0) -> Shipped:
     return Shipped(number, "t", "id", 0, 1, base_offset, runs, (), mine, ())
 
 
-def drafts_of(statements: list[Statement], most_bytes: int = 1_000_000) -> list[Draft]:
+def drafts_of(statements: Sequence[Statement], most_bytes: int = 1_000_000) -> list[Draft]:
     return list(
         drafts(
             statements,
@@ -44,7 +46,7 @@ def drafts_of(statements: list[Statement], most_bytes: int = 1_000_000) -> list[
     )
 
 
-def texts(statements: list[Statement]) -> list[dict[str, object]]:
+def texts(statements: Sequence[Statement]) -> list[dict[str, Any]]:
     """As whoever reads the topic has them."""
     encoder = Encoder(built_in(LEDGER), 1)
     decoder = Decoder(lambda _: built_in(LEDGER))
@@ -195,6 +197,59 @@ def test_partitions_topics_and_leaders_stay_apart() -> None:
         shipped_with(5, 0, lines_of(A, 4, 1), topic="t.dead"),
     ]
     assert len(passages_of(statements, no_path)) == 5
+
+
+def digest_of(*batches: bytes) -> bytes:
+    return sha256(b"".join(sha256(batch).digest() for batch in batches)).digest()[:16]
+
+
+def with_digests(*batches: tuple[int, bytes], **changes: Any) -> list[Shipped]:
+    """Of one event each, at these offsets, numbered the other way round."""
+    return [
+        shipped_with(99 - at, at, lines_of(A, at, 1), digest=sha256(batch).digest(), **changes)
+        for at, batch in batches
+    ]
+
+
+def test_a_passage_has_one_digest_in_the_order_of_offsets() -> None:
+    """Acknowledged in another order, and with batches of others between them: a passage has only
+    its own."""
+    statements = with_digests((7, b"c"), (2, b"a"), (3, b"b"))
+    (passage,) = passages_of(statements, no_path)
+    assert passage["offsets"] == [{"first": 2, "count": 2}, {"first": 7, "count": 1}]
+    assert passage["digest"] == digest_of(b"a", b"b", b"c")
+    (text,) = texts([*statements])
+    assert text["passages"][0]["digest"] == passage["digest"]
+
+
+def test_each_passage_has_the_digest_of_its_own_batches() -> None:
+    statements = [
+        *with_digests((2, b"a"), (4, b"c")),
+        *with_digests((3, b"b")),
+        *with_digests((2, b"d"), partition=1),
+        *with_digests((9, b"e"), leader_epoch=4),
+    ]
+    digests = [passage["digest"] for passage in passages_of(statements, no_path)]
+    assert digests == [digest_of(b"a", b"b", b"c"), digest_of(b"d"), digest_of(b"e")]
+
+
+def test_a_batch_without_a_digest_leaves_its_passage_without() -> None:
+    """One that was acknowledged by a release that computed none, or with `proof: off`."""
+    unknown = replace(shipped_with(3, 3, lines_of(A, 3, 1)), digest=b"")
+    known = with_digests((2, b"a"), (4, b"c"))
+    (passage,) = passages_of([*known, unknown], no_path)
+    assert passage["digest"] == b""
+    first, second = passages_of([*known, replace(unknown, partition=1)], no_path)
+    assert (first["digest"], second["digest"]) == (digest_of(b"a", b"c"), b"")
+
+
+def test_what_has_no_offsets_has_no_digest() -> None:
+    shipped = replace(with_digests((5, b"a"))[0], base_offset=-1)
+    many = replace(shipped_of(1, 2 * MOST_RUNS, 5), digest=sha256(b"b").digest())
+    assert [found["passages"][0]["digest"] for found in texts([shipped])] == [b""]
+    *without, last = texts([many])
+    assert [found["passages"][0]["digest"] for found in without] == [b"", b""]
+    assert last["passages"][0]["digest"] == digest_of(b"b")
 
 
 def test_windows_are_sums_in_ascending_order() -> None:

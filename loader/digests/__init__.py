@@ -1,0 +1,1 @@
+"""Compares what agents have signed with the batches that loads have read."""
