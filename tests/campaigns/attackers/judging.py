@@ -71,8 +71,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "show-repeated": Kind(SHOWN, LOADED),
     "show-invented": Kind(SHOWN, LOADED),
     "show-restated": Kind(SHOWN, LOADED),
-    "show-unstated": Kind(SHOWN, LOADED),
-    "show-untold": Kind(SHOWN, LOADED),
+    "show-unstated": Kind((*SHOWN, "wait"), LOADED, withholds=True),
+    "show-untold": Kind(SHOWN, LOADED, withholds=True),
     # The broker shows the audit
     "entries-hidden": Kind(SIGNED, BY_LEDGER, withholds=True),
     "entries-altered": Kind(SIGNED, BY_LEDGER, withholds=True),
