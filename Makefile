@@ -69,7 +69,7 @@ fuzz: $(VENV)/.installed-development ## the long profile: property tests and cra
 spec: $(VENV)/.installed-development ## the specification of replication, searched for half an hour; ARGS="--seconds 7200", "--flaw no-raise", "--help"
 	@$(PYTHON) -m tests.spec $(ARGS)
 
-campaign: $(VENV)/.installed-development ## seeds of trouble, with a judge: the verdict, clusters, groups, mirrors, restarts, systemd's journal, the whole pipeline; ARGS="witness --runs 500", "--help"
+campaign: $(VENV)/.installed-development ## seeds of trouble, with a judge: the verdict, attackers, clusters, groups, mirrors, restarts, systemd's journal, the whole pipeline; ARGS="witness --runs 500", "--help"
 	@$(PYTHON) -m tests.campaigns $(ARGS)
 
 incidents: $(VENV)/.installed-development ## as root: twelve incidents on a running pipeline, with docs/incidents.md and its pictures made from them; 25 minutes; ARGS="silent-host" for one

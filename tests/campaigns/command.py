@@ -73,6 +73,12 @@ class Campaign(ABC):
         """What is wrong with a run, by what it has left."""
         raise NotImplementedError
 
+    def batch_size(self, options: Namespace) -> int:
+        """How many scripts the runner gets together. Where runs share nothing that a batch shares,
+        more than run side by side: then no run waits for the slowest beside it."""
+        side_by_side: int = options.side_by_side
+        return side_by_side
+
     def totals(self) -> Iterator[str]:
         """Lines about all runs, after those that every campaign has."""
         return iter(())
@@ -183,7 +189,7 @@ def _run_all(campaign: Campaign, options: Namespace) -> int:
     outcomes: list[Outcome] = []
     say = _say_action if options.verbose else _silent
     with campaign.runner(options, say) as run:
-        for batch in batches(_scripts(campaign, options), options.side_by_side):
+        for batch in batches(_scripts(campaign, options), campaign.batch_size(options)):
             if options.seconds and time.monotonic() - began > options.seconds:
                 break
             for outcome in run(batch):

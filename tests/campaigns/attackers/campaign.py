@@ -103,6 +103,9 @@ class AttackersCampaign(Campaign):
 
             yield side_by_side(pool, run)
 
+    def batch_size(self, options: Namespace) -> int:
+        return 5 * super().batch_size(options)
+
     def judge_again(self, directory: Path) -> Sequence[Objection]:
         return list(judge(read_end(directory / END)))
 
@@ -139,6 +142,7 @@ class Run:
         self._lines: list[str] = []
         self._attacks: list[Callable[[], Attack]] = []
         self._load_errors: list[str] = []
+        self._stands = False  # the agent
         self._attackers = Attackers(servers.site, self._topic, self._host)
         self._loader = Loader(
             directory,
@@ -322,18 +326,20 @@ class Run:
                 self._lines.append(line)
 
     def _shipped(self, agent: AgentProcess) -> None:
-        """All of it acknowledged, whoever has the place of it."""
+        """Waits until all is acknowledged, whoever has the place of it. An agent whose producer's
+        numbers were taken may stand still, which is waited for once."""
         size = self._log.stat().st_size if self._log.exists() else 0
-        # An agent whose producer's numbers were taken may stand still.
+        if self._stands:
+            return
         stops = any(KINDS[attack().verb].stops for attack in self._attacks)
         until = time.monotonic() + (SHIPPED if stops else math.inf)
 
         def is_shipped() -> bool:
-            if time.monotonic() > until:
-                return True
+            self._stands = time.monotonic() > until
             status = agent.status() or {}
             inputs = status.get("inputs", [])
-            return bool(size) and bool(inputs) and not any(_lag(input_) for input_ in inputs)
+            is_done = bool(size) and bool(inputs) and not any(_lag(input_) for input_ in inputs)
+            return self._stands or is_done
 
         wait_until(is_shipped, within=PATIENCE, what="all lines are shipped")
         time.sleep(1.0)  # the agent says so in the ledger
@@ -378,7 +384,8 @@ class Run:
                 *map(_of_finding, report.findings),
                 *map(_of_fault, faults),
                 *map(_of_dead, _rows(warehouse / "_dead" / self._topic, "reason", "offset")),
-                *(name for words in self._load_errors for name in _of_load(words)),
+                *(name for words in self._load_errors for name in _of_words("load", words)),
+                *(name for wait in report.waits for name in _of_words("wait", wait.words)),
             ],
             waits=[wait.words for wait in report.waits],
             attacks=[attack() for attack in self._attacks],
@@ -422,12 +429,12 @@ def _of_dead(row: Mapping[str, Any]) -> Name:
     return Name(kind=row["reason"], tier="hdfs", offsets=_span(row["offset"], 1))
 
 
-def _of_load(words: str) -> list[Name]:
-    """The error of a load, once for each stretch of offsets in it."""
+def _of_words(kind: str, words: str) -> list[Name]:
+    """What a load failed with, or is waited for, once for each stretch of offsets in it."""
     stretches = re.findall(r"offsets? (\d+)(?: to (\d+))?", words) or [("-1", "")]
     return [
         Name(
-            kind="load",
+            kind=kind,
             tier="hdfs",
             offsets=_span(int(first), int(last or first) - int(first) + 1),
             words=words,

@@ -35,11 +35,13 @@ SIGNED: Final = ("forged", "altered", "unknown key", "unproven")
 
 class Kind(msgspec.Struct, frozen=True):
     """A kind of attack. `names`: kinds of what names it; `tiers`: where that may say that it
-    happened; `stops`: whether the agent may stand still, or its statements be withheld."""
+    happened; `stops`: whether the agent may stand still; `withholds`: whether its newest statements
+    may be withheld."""
 
     names: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
     stops: bool = False
+    withholds: bool = False
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -69,14 +71,14 @@ KINDS: Final[Mapping[str, Kind]] = {
     "show-repeated": Kind(SHOWN, LOADED),
     "show-invented": Kind(SHOWN, LOADED),
     "show-restated": Kind(SHOWN, LOADED),
-    "show-unstated": Kind(SHOWN, LOADED),
-    "show-untold": Kind(SHOWN, LOADED),
+    "show-unstated": Kind((*SHOWN, "wait"), LOADED, withholds=True),
+    "show-untold": Kind(SHOWN, LOADED, withholds=True),
     # The broker shows the audit
-    "entries-hidden": Kind(SIGNED, BY_LEDGER, stops=True),
-    "entries-altered": Kind(SIGNED, BY_LEDGER, stops=True),
-    "entries-repeated": Kind(stops=True),
-    "entries-reordered": Kind(stops=True),
-    "entries-invented": Kind(SIGNED, BY_LEDGER, stops=True),
+    "entries-hidden": Kind(SIGNED, BY_LEDGER, withholds=True),
+    "entries-altered": Kind(SIGNED, BY_LEDGER, withholds=True),
+    "entries-repeated": Kind(withholds=True),
+    "entries-reordered": Kind(withholds=True),
+    "entries-invented": Kind(SIGNED, BY_LEDGER, withholds=True),
 }
 
 
@@ -135,35 +137,58 @@ def tiers_of(end: End, attack: Attack) -> set[str]:
 
 
 def judge(end: End) -> Iterator[Objection]:
-    rows = Counter(end.rows)
-    lost = [line for line in end.lines if not rows[line]]
-    twice = [line for line in end.lines if rows[line] > 1]
-    is_accepted = any(name.accepted for name in end.names)
-    if end.state == "complete" and (lost or twice) and not is_accepted:
-        yield Objection("green", f"{len(lost)} lines are lost, {len(twice)} twice: {lost[:3]}")
-    stops = any(KINDS[attack.verb].stops for attack in end.attacks)
+    yield from _lost_under_green(end)
+    kinds = [KINDS[attack.verb] for attack in end.attacks]
+    may_wait = any(kind.stops or kind.withholds for kind in kinds)
     has_failed = any(name.kind == "load" for name in end.names)
-    if end.state == "pending" and not stops and not has_failed:
+    if end.state == "pending" and not may_wait and not has_failed:
         yield Objection("stuck", "; ".join(end.waits)[:300])
-    # An agent that was stopped has not lost its lines, and comes to none of the numbers that others
-    # have written in its journal.
-    stands = stops and bool(lost) and end.state != "complete"
+    there = sorted({f"{name.kind} at {name.tier}" for name in end.names})
     for attack in end.attacks:
-        if not attack.effective or stands or _is_behind_failure(end, attack):
+        if not attack.effective or _is_without_effect(end, attack):
             continue
-        found = sorted({f"{name.kind} at {name.tier}" for name in end.names})
         if not names_of(end, attack):
-            yield Objection("named", f"{attack.verb}: there is {found}")
+            yield Objection("named", f"{attack.verb}: there is {there}")
         elif not tiers_of(end, attack):
-            yield Objection("tier", f"{attack.verb}: there is {found}")
+            yield Objection("tier", f"{attack.verb}: there is {there}")
     if not end.attacks and end.state not in {"complete", "pending"}:
         yield Objection("red", f"{end.state}: {[name.words for name in end.names]}")
 
 
-def _is_behind_failure(end: End, attack: Attack) -> bool:
-    """Whether a load stands at offsets before those of the attack: nothing of them has landed."""
+def _lost_under_green(end: End) -> Iterator[Objection]:
+    """A line's number is its seq, since the agent ships one file."""
+    rows = Counter(end.rows)
+    accepted = _accepted(end)
+    wrong = [
+        line for number, line in enumerate(end.lines) if rows[line] != 1 and number not in accepted
+    ]
+    if end.state == "complete" and wrong:
+        lost = sum(not rows[line] for line in wrong)
+        words = f"{lost} lines are lost, {len(wrong) - lost} are there twice: {wrong[:3]}"
+        yield Objection("green", words)
+
+
+def _accepted(end: End) -> set[int]:
+    """The numbers of the lines that accepted faults name, by themselves or by their offsets."""
+    spans = [name.seqs for name in end.names if name.accepted]
+    spans += [
+        attack.seqs
+        for name in end.names
+        for attack in end.attacks
+        if name.accepted and _overlap(name.offsets, attack.offsets)
+    ]
+    return {number for first, after in spans for number in range(max(first, 0), after)}
+
+
+def _is_without_effect(end: End, attack: Attack) -> bool:
+    """Whether it could not come to anything: an agent that was stopped comes to none of the numbers
+    that others have taken; and where a load stands at earlier offsets, nothing has landed."""
+    if end.state == "complete":
+        return False
+    stops = any(KINDS[other.verb].stops for other in end.attacks)
     failures = [name.offsets[0] for name in end.names if name.kind == "load"]
-    return end.state == "pending" and any(0 <= at < attack.offsets[0] for at in failures)
+    is_behind = any(0 <= at < attack.offsets[0] for at in failures) and end.state == "pending"
+    return is_behind or (stops and not set(end.lines) <= set(end.rows))
 
 
 def totals(ends: Sequence[End]) -> Iterator[str]:

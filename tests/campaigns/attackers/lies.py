@@ -102,7 +102,7 @@ class EntryLies:
                 return self._waiting.popleft()
             case "repeated":
                 self._told()
-                return record
+                return self._waiting[0]
             case _:
                 return self._changed(record)
 

@@ -28,7 +28,7 @@ STEAL = Attack(verb="steal", effective=True, source="s", seqs=(5, 9), offsets=(2
 SHOW = Attack(verb="show-altered", effective=True, source="s", seqs=(5, 9), offsets=(5, 9))
 MISSING = Name(kind="missing", tier="hdfs", source="s", seqs=(8, 12))
 FORGED = Name(kind="forged", tier="ledger", host="web-1")
-ACCEPTED = Name(kind="missing", tier="hdfs", source="s", seqs=(5, 6), accepted=True)
+ACCEPTED = Name(kind="missing", tier="hdfs", source="s", seqs=(1, 2), accepted=True)
 LOAD = Name(kind="load", tier="hdfs", offsets=(6, 7))
 
 
@@ -80,10 +80,8 @@ RUNS = {
         [],
     ),
     "missing, and named": (end("a", attack=FORGE, names=(MISSING,), state="missing"), []),
-    "missing, and shown as accepted": (
-        end("a", attack=FORGE, names=(ACCEPTED,)),
-        [],
-    ),
+    "missing, and shown as accepted": (end("a", names=(ACCEPTED,)), []),
+    "missing, and another line is accepted": (end("b", names=(ACCEPTED,)), ["green"]),
     "another host's journal": (
         end("a", "b", attack=SPEAK, names=(Name(kind="forged", tier="ledger", host="web-2"),)),
         ["named"],
