@@ -26,6 +26,16 @@ pytestmark = [
 ]
 
 AUDIT = "audit-1"
+REVOKE = """
+- hosts: penstock_agent
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role: {name: penstock.pipeline.signing_keys, tasks_from: revoke.yml}
+      vars:
+        penstock_signing_keys_name: agent
+        penstock_signing_keys_host: "{{ inventory_hostname }}"
+        penstock_signing_keys_reason: retired
+"""
 COMMAND = str(Path(sys.executable).with_name("penstock"))
 
 
@@ -164,8 +174,11 @@ def test_nothing_starts_with_a_key_that_the_audit_cannot_get(
 def test_a_revoked_key_starts_nothing(fleet: SimulatedHosts) -> None:
     assert played(fleet).code == 0
     first, second = fleet.names
-    folder = str(fleet.directory / "keys")
-    assert penstock("signing-keys", "revoke", first, "--keys", folder).returncode == 0
+    playbook = fleet.directory / "revoke.yml"
+    playbook.write_text(REVOKE)
+    revoked = fleet.play(playbook, "--limit", first)
+    assert (revoked.code, revoked.changed) == (0, {first: 2}), revoked.said
+    assert own_key(fleet, first).raw in at_the_audit(fleet).revoked
     config = {"data_dir": f"{fleet.directory}/hosts/{{{{ inventory_hostname }}}}/data"}
     changed = {
         "penstock_agent_config": {**config, "scan_interval": 2},
