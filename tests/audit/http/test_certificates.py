@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from harness.penstock.audit import Answer, AuditProcess
-from ledger.certificate_requests import MOST_BYTES, MOST_HOURS, PATH
+from ledger.certificate_requests import HEADS_PATH, MOST_BYTES, MOST_HOURS, PATH
 from tests.audit.http.locked import (
     ADDRESSES,
     ALICE,
@@ -87,3 +87,14 @@ def test_it_takes_post_alone(audit: AuditProcess) -> None:
     answer = audit.ask(PATH)
     assert (answer.status, answer.headers["allow"]) == (405, "POST")
     assert ask(audit, {"content-type": "text/plain"}).status == 400
+
+
+def test_heads_files_are_for_those_who_may_read(quiet: LockedAudit) -> None:
+    """This audit has made none."""
+    path = f"{HEADS_PATH}{'a' * 64}"
+    assert quiet.ask(path, headers={}, address=next(ADDRESSES)).status == 401
+    answer = quiet.ask(path, headers=bearer(TOKEN), address=next(ADDRESSES))
+    assert (answer.status, json.loads(answer.body)["error"]) == (
+        404,
+        "this heads file is not kept: ask for the certificates again",
+    )
