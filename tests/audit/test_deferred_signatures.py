@@ -129,7 +129,7 @@ def test_a_chunk_that_fails_takes_none_before_it_along(ledger: AuditedLedger) ->
     begun(ledger, chain)
     fold(ledger, proven(chain, agent(1, until=FIRST + MINUTE)), offset=2)
     with pytest.raises(AttributeError):
-        ledger.store.fold(CLUSTER, ["not", "entries"], at(3), is_behind=True)  # type: ignore[arg-type]
+        ledger.store.fold(CLUSTER, ["not", "entries"], at(3), is_behind=True)
     assert fold(ledger, proven(chain, agent(2, until=NOW)), offset=3, is_behind=False).entries == 1
     assert ledger.store.positions(CLUSTER) == at(3)
     assert reconcile(ledger.picture()).state is State.COMPLETE
