@@ -100,5 +100,5 @@ def test_status_and_report_say_which_programs_do_not_sign(audit: AuditProcess) -
     assert (
         "agents do not sign their statements" in ended.stdout or "agents does not" in ended.stdout
     )
-    words = "statements of the agent on web-23 are rejected because of their signatures"
-    assert words in ended.stdout
+    rejected = "statements of the agent on web-23 are rejected because of their signatures"
+    assert rejected in ended.stdout
