@@ -2,7 +2,7 @@
 
 The commands and the audit's server write them. Each statement is a journal of one entry: there is
 no state to keep, and the audit sees that none is missing. A repeated statement changes nothing. The
-server proves them with the audit's key; commands have none.
+server proves them with the audit's key, commands with the one that they are given.
 """
 
 import secrets

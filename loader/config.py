@@ -292,8 +292,8 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     days; `required`: an hour stays open until the audit has signed it; `off`: none are made."""
     signing_key: FilePath = ""
     """The file of the loader's [signing key](loader-in-detail.md#the-signing-key), which the first
-    load makes. Hosts that load the same tables need the same key. Default: `penstock/signing-key`
-    in `$XDG_STATE_HOME`, or in `~/.local/state`."""
+    load makes. Hosts that load the same tables need the same key. Default:
+    `penstock/loader/signing-key` in `$XDG_STATE_HOME`, or in `~/.local/state`."""
     audit_key: FilePath = ""
     """The file of the audit's public key, `signing-key.pub` in its `data_dir`: certificates that
     another key has signed are rejected. Default: any key is accepted."""

@@ -8,7 +8,8 @@ A key is known by its fingerprint, the SHA-256 of the public key as DER. OpenSSL
     openssl pkey -pubin -in signing-key.pub -outform DER | sha256sum
 
 A private key is written once, before anything is signed with it, and never changed: a process that
-is killed meanwhile leaves no key or a whole one. The public key is written again if it is missing.
+is killed meanwhile leaves no key or a whole one. The public key is written again if it is missing,
+or that of another key.
 
 `cryptography` is imported by what needs it, at its first use: commands that sign nothing do not
 wait for it. Our own files are read and written without its module for key formats, which would cost
@@ -81,6 +82,13 @@ class PublicKey(msgspec.Struct, frozen=True):
         except BadKey as error:
             raise BadKey(f"{path}: {error}") from None
 
+    def is_in(self, path: Path) -> bool:
+        """Whether a file has this key."""
+        try:
+            return self.of_file(path) == self
+        except BadKey:
+            return False
+
     @property
     def der(self) -> bytes:
         return _DER_HEAD + self.raw
@@ -134,13 +142,14 @@ class SigningKey:
     @classmethod
     def kept(cls, path: Path) -> Self:
         """Reads the key of a program, or makes one at its first start; its directory must be locked
-        by the program. Raises BadKey, also if others can read the key, and OSError."""
+        by the program. Writes the public key again if it is missing or another's. Raises BadKey,
+        also if others can read the key, and OSError."""
         if not path.exists():
             return cls.renewed(path)
         if problem := permissions_problem(path):
             raise BadKey(problem)
         key = cls.of_file(path)
-        if not public_path(path).exists():
+        if not key.public.is_in(public_path(path)):
             replace_file(public_path(path), key.public.pem, mode=_FOR_ALL)
         return key
 

@@ -1,6 +1,7 @@
 """`penstock audit accept` and `retire`: an operator's statements, written as entries into `_audit`.
 
-Ranges of offsets, events and bytes are written as verdicts show them.
+They are signed with the key of --signing-key or, on the audit's host, with the audit's. Ranges of
+offsets, events and bytes are written as verdicts show them.
 """
 
 import getpass
@@ -22,6 +23,7 @@ from client.connection.brokers import Brokers
 from client.connection.security import Security
 from ground.http.client import HttpUrl
 from ground.printable import one_line
+from ground.signatures.keys import FILE_NAME, BadKey, SigningKey, permissions_problem
 from ledger.operators import check_writable, write_accepted, write_retired
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
@@ -61,12 +63,14 @@ reason_option = click.option(
 
 
 class LedgerPlace(NamedTuple):
-    """The cluster whose `_audit` is written, and its addresses and credentials."""
+    """The cluster whose `_audit` is written, its addresses and credentials, and the key that signs
+    what is written."""
 
     cluster: str
     bootstrap: str
     registry: str | RegistryAddress  # URLs alone: with the credentials of the command
     security: Security | None = None  # None: those of the command
+    key: SigningKey | None = None
 
     @property
     def credentials(self) -> Security:
@@ -94,6 +98,13 @@ def ledger_options(command: F) -> F:
         help="The audit's configuration file, with its clusters, their brokers and registries.",
     )
     @click.option("--cluster", metavar="NAME", help="Only this cluster.")
+    @click.option(
+        "--signing-key",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The private key that signs the statement; default: with --config the audit's own, if "
+        "this user can read it. An audit that requires signatures rejects unsigned statements.",
+    )
     @bootstrap_option
     @registry_option
     @wraps(command)
@@ -101,6 +112,7 @@ def ledger_options(command: F) -> F:
         *,
         config: Path | None,
         cluster: str | None,
+        signing_key: Path | None,
         bootstrap: str,
         registry: str,
         **others: Any,
@@ -110,6 +122,9 @@ def ledger_options(command: F) -> F:
             cluster = client_profile.value("cluster")
         ledger = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
         ledgers = (ledger,) if config is None else _ledgers(config, cluster)
+        if signing_key is not None:
+            key = _key(signing_key)
+            ledgers = tuple(ledger._replace(key=key) for ledger in ledgers)
         return command(ledgers=ledgers, **others)
 
     return cast("F", with_ledgers)
@@ -120,16 +135,33 @@ def _ledgers(config: Path, cluster: str | None) -> tuple[LedgerPlace, ...]:
         raise click.UsageError(
             "--config names a file with brokers and registries: omit --bootstrap and --registry"
         )
-    clusters = configured(AuditConfig, config, ()).all_clusters
+    audit = configured(AuditConfig, config, ())
+    clusters = audit.all_clusters
     if cluster is not None and cluster not in clusters:
         raise click.UsageError(
             f"{config} has no cluster {cluster}; its clusters: {', '.join(clusters)}"
         )
+    audit_key = Path(audit.data_dir) / FILE_NAME
+    key = _key(audit_key) if os.access(audit_key, os.R_OK) else None
     return tuple(
-        LedgerPlace(name, ",".join(settings.brokers), settings.registry_address, settings.security)
+        LedgerPlace(
+            name, ",".join(settings.brokers), settings.registry_address, settings.security, key
+        )
         for name, settings in clusters.items()
         if cluster in {None, name}
     )
+
+
+def _key(path: Path) -> SigningKey:
+    """Raises Failed."""
+    try:
+        key = SigningKey.of_file(path)
+        problem = permissions_problem(path)
+    except BadKey as error:
+        problem = str(error)
+    if problem:
+        raise Failed(problem)
+    return key
 
 
 def _is_given(option: str) -> bool:
@@ -346,7 +378,7 @@ def accept(
         "operator": operator(ledger.credentials),
     }
     with ledger.opened() as (brokers, registry):
-        counts = write_accepted(brokers, registry, ledger.cluster, statement)
+        counts = write_accepted(brokers, registry, ledger.cluster, statement, ledger.key)
     if as_json:
         print_json({"cluster": ledger.cluster, **counts})
         return
@@ -470,7 +502,7 @@ def retire(
             if dry_run:
                 check_writable(brokers, registry)
             else:
-                write_retired(brokers, registry, ledger.cluster, statement)
+                write_retired(brokers, registry, ledger.cluster, statement, ledger.key)
         statements.append({"cluster": ledger.cluster, **statement})
     if as_json:
         print_json(statements)

@@ -21,6 +21,8 @@ def test_a_key_is_made_once(tmp_path: Path) -> None:
     assert SigningKey.kept(path).public == key.public
     (tmp_path / "signing-key.pub").unlink()
     assert SigningKey.kept(path).public == PublicKey.of_file(tmp_path / "signing-key.pub")
+    (tmp_path / "signing-key.pub").write_bytes(SigningKey.new().public.pem)
+    assert SigningKey.kept(path).public == PublicKey.of_file(tmp_path / "signing-key.pub")
 
 
 def test_a_key_that_others_can_read_is_rejected(tmp_path: Path) -> None:

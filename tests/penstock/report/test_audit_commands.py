@@ -22,9 +22,11 @@ from client.connection.security import Login, Mechanism, Security
 from client.errors import Refused
 from client.reading.consumer import Consumer
 from client.reading.offsets import Beginning
+from ground.signatures.keys import PublicKey, SigningKey
 from harness.penstock.broker import BrokerProcess
 from harness.penstock.registry import RegistryProcess
 from ledger.names import LEDGER_TOPIC, topic_id_text
+from ledger.proofs import HEADER, Proof, digest_of
 from penstock.connections.cluster import bootstrap_option
 from penstock.report.operator import BytesType, LedgerPlace, NumbersType, operator
 from penstock.services.audit import command
@@ -33,6 +35,7 @@ from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
 from tests.penstock.answering_audit import Query, answering
 from tests.penstock.running import Ended, penstock
+from wire.record_batches.records import Record
 
 SEVEN = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
 
@@ -56,16 +59,30 @@ class Cluster:
 
     def entries(self) -> list[Mapping[str, Any]]:
         """What operators have said in this cluster's name."""
+        return [entry for entry, _ in self.signed_entries()]
+
+    def signed_entries(self) -> list[tuple[Mapping[str, Any], PublicKey | None]]:
+        """The same, with the key that has signed each."""
         with (
             Brokers(Bootstrap.of(self.bootstrap)) as brokers,
             RegistryClient(self.registry) as registry,
             Consumer(brokers, LEDGER_TOPIC, Beginning(), to_end=True) as consumer,
         ):
             decoder = Decoder(registry.schema, built_in(LEDGER))
-            values = [each.record.value or b"" for each in consumer]
             # Others write there too, under schemas that this registry does not know.
-            found = [decoder.decode(value) for value in values if self.name.encode() in value]
-        return [each for each in found if each["cluster"] == self.name]
+            records = [
+                each.record for each in consumer if self.name.encode() in (each.record.value or b"")
+            ]
+            entries = [(decoder.decode(record.value or b""), signer(record)) for record in records]
+        return [entry for entry in entries if entry[0]["cluster"] == self.name]
+
+
+def signer(record: Record) -> PublicKey | None:
+    proof = Proof.decode(dict(record.headers).get(HEADER) or b"")
+    if proof is None or proof.key is None:
+        return None
+    assert proof.holds(proof.key, digest_of(record.value or b""))
+    return proof.key
 
 
 @pytest.fixture
@@ -122,6 +139,36 @@ def test_a_host_is_retired_from_a_time_on(cluster: Cluster) -> None:
         "reason": "disk broke",
         "operator": "",
     }
+
+
+def test_a_statement_is_signed_with_the_key_of_the_command_or_the_audit(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    key, audit_key = SigningKey.new(), SigningKey.kept(tmp_path / "signing-key")
+    key.write(tmp_path / "own-key")
+    retire = ("retire", "web-3", "--since", "2026-11-20T07", "--reason", "disk broke")
+    cluster.said(*retire, "--signing-key", str(tmp_path / "own-key"))
+    config = tmp_path / "audit.yaml"
+    settings = {"brokers": [cluster.bootstrap], "registry": cluster.registry}
+    config.write_text(
+        yaml.safe_dump({"data_dir": str(tmp_path), "clusters": {cluster.name: settings}})
+    )
+    ended = penstock("audit", *retire, "--config", str(config))
+    assert ended.returncode == 0, ended
+    signers = [signer for _, signer in cluster.signed_entries()]
+    assert len(signers) == 2
+    assert set(signers) == {key.public, audit_key.public}
+
+
+def test_a_key_that_others_can_read_signs_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "own-key"
+    SigningKey.new().write(path)
+    path.chmod(0o644)
+    retire = ("retire", "web-3", "--since", "2026-11-20T07", "--reason", "disk broke")
+    ended = cluster.run(*retire, "--signing-key", str(path))
+    assert ended.returncode == 1
+    assert f"{path}: other users can use this key: set its mode to 600" in ended.stderr
+    assert cluster.entries() == []
 
 
 def test_each_call_is_a_journal_of_its_own(cluster: Cluster) -> None:
