@@ -69,6 +69,9 @@ class WaitingBatches:
             if batch.end <= offsets[0] or batch.first >= offsets[1]
         } | dict.fromkeys(batches, now)
 
+    def everything(self) -> dict[Log, list[ReadBatch]]:
+        return {log: list(batches) for log, batches in self._by_log.items()}
+
     def keep(self, waiting: Mapping[Log, Sequence[ReadBatch]], now: int) -> int:
         """Writes the file with these of the batches, if that changes it, and returns the number of
         batches that are dropped. Raises StoreError."""

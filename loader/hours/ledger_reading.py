@@ -198,10 +198,10 @@ class LoadLedger:
             return [passage for passage in self._read_on().passages if passage.topic in topics]
 
     def signs(self, topic: str) -> bool:
-        """Whether agents have lately signed any batches of the topic, as far as `_audit` was
-        read."""
+        """Whether agents have lately signed any batches of the topic. If `_audit` could not be
+        read, they may have."""
         with self._lock:
-            return self._read is not None and topic in self._read.reader.signed
+            return self._read is None or topic in self._read.reader.signed
 
     def settle(self, passages: Iterable[SignedPassage]) -> None:
         """Forgets passages whose batches were compared and committed."""

@@ -5,7 +5,8 @@ What is compared before a run is committed marks hours in that run's manifest, s
 differ are never below `_SUCCESS`. Batches whose passages are not in `_audit` yet wait for the next
 load, which may have nothing else to do.
 
-If `_audit` cannot be read, there is a warning, and the batches wait.
+If `_audit` cannot be read, there is a warning, and the batches wait. If a difference cannot be
+reported there, nothing is committed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from loader.commit.next_state import manifest_without_reading, next_run
 from loader.commit.old_hours import recalled
 from loader.digests.comparison import Comparison, Difference, Log, by_log
 from loader.digests.waiting import WaitingBatches
-from loader.errors import RowsAltered, StoreError
+from loader.errors import LoaderError, RowsAltered, StoreError
 from loader.run.load_context import TableLoad
 from loader.run.table_check import TableCheck
 from loader.values.batch_digests import ReadBatch, unpacked
@@ -42,13 +43,15 @@ class SignedBatches:
     def __init__(self, load: TableLoad) -> None:
         self._load = load
         self._settled: list[SignedPassage] = []
+        self._kept_later: tuple[WaitingBatches, Mapping[Log, Sequence[ReadBatch]]] | None = None
         self.differences: list[Difference] = []
 
     def compare_read(
         self, topics: Sequence[TopicState], reports: Iterable[SliceReport]
     ) -> tuple[AlteredTimes, ...]:
         """Compares what a run has read, up to the offsets in `topics`, and what waits from earlier
-        loads. Returns where rows differ, after they have been reported in the ledger."""
+        loads. Returns where rows differ, after they have been reported in the ledger. Raises
+        LoaderError."""
         load, now = self._load, self._load.context.now()
         try:
             passages = load.context.ledger.passages(load.topics)
@@ -57,16 +60,12 @@ class SignedBatches:
             passages = []
         if not any(map(load.context.ledger.signs, load.topics)):
             return ()
-        try:
-            waiting = WaitingBatches(load.context.store, load.name)
-            for report in reports:
-                log = Log(report.topic, _id_of(topics, report.topic), report.partition)
-                offsets = report.first, report.next_offset
-                waiting.read(log, offsets, unpacked(report.batch_digests), now)
-            return self._compare(waiting, by_log(passages), _logs(topics))
-        except StoreError as error:
-            load.warn(f"batches were not compared with agents' digests: {error}")
-            return ()
+        waiting = WaitingBatches(load.context.store, load.name)
+        for report in reports:
+            log = Log(report.topic, _id_of(topics, report.topic), report.partition)
+            offsets = report.first, report.next_offset
+            waiting.read(log, offsets, unpacked(report.batch_digests), now)
+        return self._compare(waiting, by_log(passages), _logs(topics))
 
     def compare_waiting(self, latest: Manifest) -> Manifest | None:
         """Compares what waits from earlier loads. Returns the manifest that marks the hours of what
@@ -115,9 +114,15 @@ class SignedBatches:
         return self._altered(comparison)
 
     def committed(self) -> None:
-        """Notes that the hours of what differs are marked, and that passages need not be kept."""
+        """Notes that the hours of what differs are marked, so that nothing of it need be kept."""
         self._load.context.ledger.settle(self._settled)
         self._settled = []
+        if self._kept_later is not None:
+            (waiting, kept), self._kept_later = self._kept_later, None
+            try:
+                waiting.keep(kept, self._load.context.now())
+            except StoreError as error:
+                self._load.warn(f"batches that were compared are compared again: {error}")
 
     def check(self, latest: Manifest | None) -> None:
         """Raises RowsAltered if anything differs."""
@@ -152,14 +157,24 @@ class SignedBatches:
             for log, batches in comparison.waiting.items()
             if self._load.context.ledger.signs(log.topic)
         }
-        waiting.keep(kept, self._load.context.now())
         self._settled += comparison.settled
+        if comparison.differences:
+            # Until the hours are marked, a later load must be able to find the same.
+            self._kept_later = waiting, kept
+            kept = waiting.everything()
+        waiting.keep(kept, self._load.context.now())
         return self._altered(comparison)
 
     def _altered(self, comparison: Comparison) -> tuple[AlteredTimes, ...]:
         self.differences += comparison.differences
         if comparison.differences:
-            TableCheck(self._load).altered(comparison.differences)
+            is_reported = TableCheck(self._load).altered(comparison.differences)
+            if self._load.context.config.ledger and not is_reported:
+                # An audit that does not know of it would call the hours complete.
+                raise LoaderError(
+                    f"table {self._load.name}: {comparison.differences[0]}; nothing was committed,"
+                    " since that cannot be reported in the ledger"
+                )
         return tuple(AlteredTimes(part.times, str(part)) for part in comparison.differences)
 
     def _signed_of(self, hours: Sequence[Hour]) -> list[SignedPassage]:

@@ -105,15 +105,16 @@ class TableCheck:
         log = Log(batch.topic, topic_id_text(UUID(topic_id) if topic_id else None), batch.partition)
         self._report_damaged([_damaged(log, (batch.first, batch.end), batch.reason)])
 
-    def altered(self, differences: Iterable[Difference]) -> None:
-        """Reports in the ledger which batches are not what agents have signed."""
-        self._report_damaged(
+    def altered(self, differences: Iterable[Difference]) -> bool:
+        """Reports in the ledger which batches are not what agents have signed. Returns whether the
+        ledger has it."""
+        return self._report_damaged(
             [_damaged(part.log, part.offsets, part.reason) for part in differences]
         )
 
-    def _report_damaged(self, statements: Sequence[Mapping[str, Any]]) -> None:
+    def _report_damaged(self, statements: Sequence[Mapping[str, Any]]) -> bool:
         lists = [{"damaged": part} for part in divided(statements, _weight)]
-        self._report(self._load.context.observations.tell, lists)
+        return self._report(self._load.context.observations.tell, lists)
 
     def _files(self, young_hours: int, latest: Manifest) -> FileCheck:
         context = self._load.context

@@ -1,5 +1,6 @@
 """Logs that somebody has changed, with CRCs that are right: loads name what agents did not send."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from ledger.source_ids import journal_id, new_source_id
 from loader.commit.layout import hour_path
 from loader.config import CompletenessConfig, LoaderConfig, Tasks
 from loader.digests.waiting import path_of
-from loader.errors import RowsAltered
+from loader.errors import RowsAltered, TooManyDead
 from loader.run.load_context import LoadRequest
 from loader.run.outcomes import TableOutcome, worst_exit_code
 from loader.values.tables import Hour, hour_folder
@@ -205,6 +206,33 @@ def test_what_is_signed_after_it_was_loaded_is_compared_by_a_later_load(
         assert SECOND in load_once(spark, config).complete
         assert [config.root] in [asked.get("destination") for asked in audit.said.asked]
     assert markers(config, topic, SECOND) == {"_SUCCESS"}
+
+
+def test_a_load_that_commits_nothing_leaves_a_difference_to_the_next(
+    spark: SparkSession, agent: Agent, config: LoaderConfig, running_broker: BrokerProcess
+) -> None:
+    """One batch was loaded before, and another is read by both."""
+    application, topic = agent.application, agent.topic
+    application.write(20, time=FIRST)
+    agent.sign(0, 20, agent.digest(0, 20), FIRST)
+    application.write(30, time=SECOND)
+    late = agent.digest(20, 50)
+    change(running_broker, topic, b"/item/33", b"/item/99")
+    assert load_once(spark, config).rows == 50
+    application.write(10, time=SECOND)
+    agent.sign(20, 50, late, SECOND)
+    agent.sign(50, 60, b"\0" * 16, SECOND)
+    for _ in range(20):
+        application.send_bytes(b"nothing that is framed")
+    application.flush()
+    assert isinstance(outcome_of(spark, config).error, TooManyDead)
+    assert markers(config, topic, SECOND) == {"_SUCCESS"}
+    outcome = outcome_of(spark, msgspec.structs.replace(config, dead_share=1.0))
+    assert re.findall(r"offsets \d+ to \d+", told(outcome)) == [
+        "offsets 20 to 49",
+        "offsets 50 to 59",
+    ]
+    assert markers(config, topic, SECOND) - {"_LATE-3", "_LATE-4"} == {"_INCOMPLETE"}
 
 
 def test_what_the_agent_has_not_signed_counts_for_nothing(
