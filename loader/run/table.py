@@ -201,7 +201,7 @@ class TableRun:
                 self._check.damaged(error, plan.topics)
                 raise
             committed = self._commit(manifest, latest, attempt)
-        self._signed.committed()
+        self._signed.committed(committed)
         return committed
 
     def _compare_waiting(self, latest: Manifest) -> Manifest:
