@@ -32,6 +32,7 @@ from loader.commit.old_hours import recalled
 from loader.digests.comparison import Comparison, Difference, Log, by_log
 from loader.digests.waiting import WaitingBatches
 from loader.errors import LoaderError, RowsAltered, StoreError
+from loader.hours.completeness import Waiting
 from loader.ledger.entries import offsets_of
 from loader.run.load_context import TableLoad
 from loader.run.table_check import TableCheck
@@ -59,6 +60,7 @@ class SignedBatches:
         self._uncompared: dict[Log, Intervals] = {}  # of what the run has read
         self._differences_read: list[Difference] = []  # of these, in what the run has read
         self._overstated: list[_ReadOffsets] = []
+        self._kept: Mapping[Log, Sequence[ReadBatch]] = {}  # the batches that wait
         self.differences: list[Difference] = []
 
     def compare_read(
@@ -162,7 +164,8 @@ class SignedBatches:
             for batch in own:
                 waiting.read(log, (batch.first, batch.end), (batch,), self._now)
             self._uncompared[log] = merged((batch.first, batch.end) for batch in own)
-        waiting.keep(waiting.everything(), self._now)
+        self._kept = waiting.everything()
+        waiting.keep(self._kept, self._now)
 
     def stated(self, manifest: Manifest) -> Manifest:
         """Returns the manifest with what was not compared, and what differs, in its passages."""
@@ -206,6 +209,27 @@ class SignedBatches:
             except StoreError as error:
                 self._load.warn(f"batches that were compared are compared again: {error}")
 
+    def not_compared(self, hours: Iterable[Hour]) -> Mapping[Hour, Waiting]:
+        """Returns which of these hours have rows that no load has compared yet, although agents
+        have signed what they have sent there. Only an audit knows that: it has another view of the
+        ledger than this loader."""
+        audit = self._load.context.audit
+        verdicts: dict[Hour, Waiting] = {}
+        if audit is None:
+            return verdicts
+        for hour in hours if self._kept else ():
+            span = AlteredTimes(((hour, hour + HOUR_MILLIS),), "")
+            by_topic: dict[str, dict[int, Intervals]] = {}
+            for log, batches in self._kept.items():
+                if own := [part for part in batches if span.touches(part.from_time, part.to_time)]:
+                    offsets = merged((part.first, part.end) for part in own)
+                    by_topic.setdefault(log.topic, {})[log.partition] = offsets
+            for topic, offsets_by_partition in by_topic.items():
+                waiting = audit.has_signed(topic, hour, offsets_by_partition)
+                if waiting is not None:
+                    verdicts[hour] = waiting
+        return verdicts
+
     def check(self, latest: Manifest | None) -> None:
         """Raises RowsAltered if anything differs."""
         if not self.differences:
@@ -245,7 +269,8 @@ class SignedBatches:
                 earlier.append(_ReadOffsets(log, offsets))
         if latest is not None and earlier and not self._tell_compared(latest, earlier):
             # A later load finds the same, and states it.
-            waiting.keep(waiting.everything(), self._now)
+            self._kept = waiting.everything()
+            waiting.keep(self._kept, self._now)
             return self._altered(comparison, read)
         for log in passages.keys() - logs.keys():  # of a topic that was created again
             comparison.settled += passages[log]
@@ -259,6 +284,7 @@ class SignedBatches:
             ]
             for log, batches in comparison.waiting.items()
         }
+        self._kept = kept
         self._settled += comparison.settled
         if comparison.differences:
             # Until the hours are marked, a later load must be able to find the same.

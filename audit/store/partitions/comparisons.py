@@ -158,6 +158,16 @@ def of(
     return result
 
 
+def signed(connection: sqlite3.Connection, topic: int, offsets: Mapping[int, Intervals]) -> bool:
+    """Whether agents have signed any of these offsets, by partition, as the log is now."""
+    generations = Generations.of(connection, topic)
+    return any(
+        number == partition and intersection((stretch,), wanted)
+        for partition, wanted in offsets.items()
+        for number, _, stretch in _signed(connection, topic, partition, generations)
+    )
+
+
 def _settled(
     compared: Mapping[tuple[str, int], list[tuple[int, Intervals]]],
     history: str,
