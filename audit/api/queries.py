@@ -182,6 +182,7 @@ class HourQuery(Query, frozen=True, kw_only=True):
     cluster: Text = ""
     destination: Text = ""
     rebuilt: Time = 0
+    uncompared: Text = ""  # PARTITION:FIRST-END, separated by commas
 
 
 def order(sort: str, allowed: Collection[str]) -> tuple[str, bool]:

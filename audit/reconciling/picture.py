@@ -286,6 +286,21 @@ class AlteredBatch(msgspec.Struct, frozen=True, order=True):
     found: int = -1  # when that was first reported
 
 
+class UncomparedOffsets(NamedTuple):
+    """Offsets of which an agent has signed a digest, and that a loader has landed and not compared
+    with it. `since`: both are known from then on. `loaded`: when its last run was committed."""
+
+    tier: Tier
+    number: int  # of the partition in the picture
+    partition: int
+    first: int
+    next_offset: int
+    since: int
+    loaded: int
+    from_time: int = -1
+    to_time: int = -1
+
+
 class UncountedLoss(NamedTuple):
     """A loss that a log suffered before any tier had claimed it: `offsets` from `first` on, or -1
     if the number is unknown. The events were written and lost between these times."""
@@ -356,6 +371,7 @@ class TopicPicture(msgspec.Struct, frozen=True):
     disputed: Sequence[Disputed] = ()
     file_faults: Sequence[FileFault] = ()
     damaged: Sequence[AlteredBatch] = ()
+    uncompared: Sequence[UncomparedOffsets] = ()
     withdrawn: Sequence[UncountedLoss] = ()
     collided: Sequence[Collided] = ()  # of these times
     unwatched: Sequence[UnwatchedTime] = ()  # of these times

@@ -23,7 +23,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from audit.reconciling import stated_faults, words
+from audit.reconciling import stated_faults, uncompared, words
 from audit.reconciling.faults import Fault, cut, joined, why_accepted
 from audit.reconciling.findings import FaultKind, Finding, State, identified, worst
 from audit.reconciling.missing import NamedMissing, OffsetTimes, Passing, missing, passed
@@ -75,6 +75,8 @@ def reconcile(picture: TopicPicture) -> TopicVerdict:
     young_files = stated_faults.young(picture)
     waits = distinct(_waits(picture, axis, steps, young_files))
     awaited_tiers = _awaited(axis, tally, steps, young_files)
+    for number, tiers in uncompared.awaited(picture, axis).items():
+        awaited_tiers.setdefault(number, set()).update(tiers)
     if picture.unjoined:
         for number in range(len(axis.windows)):
             awaited_tiers.setdefault(number, set()).add(TierKind.ORIGIN.value)
@@ -176,6 +178,7 @@ def _stated(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list
     faults += stated_faults.withdrawn(picture)
     faults += stated_faults.collided(picture)
     faults += stated_faults.untold(picture)
+    faults += uncompared.uncompared(picture)
     faults = cut(faults, picture.accepted)
     faults += stated_faults.copied(picture, axis)
     attach(faults, axis)
@@ -335,6 +338,7 @@ def _waits(
     if fresh_losses:
         since = min(loss.from_time for loss in fresh_losses)
         yield Wait(on=LEDGER, words=words.fresh(), since=since)
+    yield from uncompared.waits(picture)
     if young:
         since = min(landing.said for landing in young)
         yield Wait(on=LEDGER, words=words.untold(len(young)), since=since)

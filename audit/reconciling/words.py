@@ -514,5 +514,19 @@ def untold(files: int) -> str:
     return f"agents have yet to report events of {count(files, 'file')} that have landed"
 
 
+def not_compared_yet() -> str:
+    return "landed, and not yet compared with what agents have signed: the next load compares it"
+
+
+def not_compared() -> str:
+    """Explains why landed events are not proven, although all counts are right."""
+    return (
+        "the loader has not seen what agents have signed of them, and the audit has seen it, so"
+        " nobody knows whether they landed as they were sent: brokers show the two different"
+        " ledgers, or the loader could not read so much of `_audit`; rebuild these hours, which"
+        " compares them again, and if that does not help, compare them with the log files"
+    )
+
+
 def fresh() -> str:
     return "statements about the newest windows may still arrive"

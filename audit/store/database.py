@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({problems[0][0]}): it must be rebuilt")
 
 
-VERSION: Final = 33
+VERSION: Final = 34
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -312,6 +312,18 @@ CREATE TABLE collided (topic INT, tier INT, run INT, partition INT, epoch INT, f
 -- not compared yet (partitions/agent_claims.py).
 CREATE TABLE listed (topic INT, partition INT, batches BLOB, offsets BLOB, claims BLOB, said INT,
     PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+
+-- Offsets of which agents have stated a digest, by the hour of the report; offsets that a run has
+-- stated as uncompared; and what a later load has compared of runs up to this one, given by the
+-- journal of their commit log (partitions/comparisons.py).
+CREATE TABLE signed (topic INT, partition INT, said INT, epoch INT, intervals BLOB,
+    PRIMARY KEY (topic, partition, said, epoch)) WITHOUT ROWID;
+CREATE TABLE uncompared (topic INT, tier INT, run INT, partition INT, epoch INT, first INT,
+    time INT, intervals BLOB, PRIMARY KEY (topic, tier, run, partition, epoch, first))
+    WITHOUT ROWID;
+CREATE TABLE compared (topic INT, journal TEXT, run INT, partition INT, first INT, next_offset INT,
+    time INT, intervals BLOB, PRIMARY KEY (topic, journal, run, partition, first, next_offset))
+    WITHOUT ROWID;
 
 -- Text that differs from the file's, and unread files (statements/altered_text.py).
 CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,

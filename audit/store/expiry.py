@@ -32,6 +32,9 @@ _BY_TIME: Final = (
     "DELETE FROM details WHERE said < ?1 AND topic = ?2",
     "DELETE FROM inexact WHERE said < ?1 AND topic = ?2",
     "DELETE FROM collided WHERE said < ?1 AND topic = ?2",
+    "DELETE FROM signed WHERE said < ?1 AND topic = ?2",
+    "DELETE FROM uncompared WHERE time < ?1 AND topic = ?2",
+    "DELETE FROM compared WHERE time < ?1 AND topic = ?2",
 )
 _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
@@ -104,6 +107,9 @@ _BY_TOPIC: Final = (
     "loads",
     "withdrawn",
     "collided",
+    "signed",
+    "uncompared",
+    "compared",
 )
 _BY_NAME: Final = (
     "altered",

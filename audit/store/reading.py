@@ -7,7 +7,7 @@ what only the judge knows.
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -50,11 +50,12 @@ from audit.store.fleet.agents import SilencePatience
 from audit.store.fleet.heads import KnownAgent
 from audit.store.fleet.lags import LagsOverTime, LagsQuery, MeasuredLag
 from audit.store.fleet.marks import MarksQuery
-from audit.store.partitions import commit_logs, event_hours, origins
+from audit.store.partitions import commit_logs, comparisons, event_hours, origins
 from audit.store.rows import Alert, JournalRow, LoadEnd, TopicShare
 from audit.store.statements import altered_text, loads, scrubs, shares
 from audit.store.topics import pictures, topics
 from audit.store.topics.topics import Delays, FaultyTopic, Overview
+from ground.intervals import Intervals
 
 _ALERTS: Final = """
 SELECT kind, cluster, topic, host, words, raised, resolved, hour, finding, since
@@ -138,6 +139,11 @@ class StoreReading:
                 from_time, to_time, now, expected_millis, self._grace_millis, names, is_deleted
             )
             return pictures.picture(connection, key, query)
+
+    def signed(self, key: TopicKey, offsets: Mapping[int, Intervals]) -> bool:
+        """Whether agents have signed digests of any of these offsets, by partition."""
+        with self._moment() as connection:
+            return comparisons.signed(connection, pictures.Topic(connection, key).id, offsets)
 
     def origin(self, key: TopicKey) -> TopicKey | None:
         """Returns the topic that this one is a copy of; None if it is not a copy."""

@@ -37,6 +37,7 @@ from audit.store.partitions import (
     agent_claims,
     collisions,
     commit_logs,
+    comparisons,
     event_hours,
     exactness,
     generations,
@@ -327,6 +328,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
         offsets.keep_spans(chunk, places, claim_result, newest)
         event_hours.keep(chunk, places)
         agent_claims.keep(chunk, places)
+        comparisons.keep(chunk)
         sums.add(chunk, claim_result.counted)
         sums.keep_uncounted(chunk, claim_result.partly)
         exactness.keep(chunk, places, claim_result.counted, claim_result.over)
@@ -340,6 +342,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
         shipped_stretches.keep(chunk, places, source)
     reshipments.keep(chunk, source)
     rare_statements.keep(chunk)
+    comparisons.keep_compared(chunk)
     altered_text.keep(chunk)
     collisions.keep(chunk)
     shipped_stretches.look_again(chunk)

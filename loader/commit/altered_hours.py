@@ -27,7 +27,10 @@ class AlteredTimes(msgspec.Struct, frozen=True):
     reason: str
 
     def has(self, hour: Hour) -> bool:
-        return any(first < hour + HOUR_MILLIS and hour < end for first, end in self.times)
+        return self.touches(hour, hour + HOUR_MILLIS - 1)
+
+    def touches(self, from_time: int, to_time: int) -> bool:
+        return any(first <= to_time and from_time < end for first, end in self.times)
 
 
 def with_altered(

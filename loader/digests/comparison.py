@@ -8,10 +8,13 @@ Rule 2: what any agent has signed about a batch must be true. Two agents cannot 
 Rule 3: offsets that were read and have no batch any more were compared by an earlier load, or have
         waited too long. Nothing is said about a passage with such offsets, nor about one with a
         batch that compaction has rewritten.
+Rule 4: offsets count as compared only if all batches of a passage were there with its digest. In
+        what this load itself has read, offsets without a batch were compacted, and do not matter.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 import msgspec
@@ -55,10 +58,17 @@ class Difference(msgspec.Struct, frozen=True):
         return f"{log_name(self.log.topic, self.log.partition)}: {self.reason}"
 
 
+class _Result(Enum):
+    EQUAL = 1
+    DIFFERS = 2
+    UNKNOWN = 3
+
+
 class Comparison(msgspec.Struct):
     """The result for all logs of a table."""
 
     differences: list[Difference] = []
+    compared: dict[Log, list[Interval]] = {}  # offsets that do not differ
     settled: list[SignedPassage] = []  # all that need not be kept
     waiting: dict[Log, list[ReadBatch]] = {}  # batches that no passage has covered yet
 
@@ -68,8 +78,10 @@ class Comparison(msgspec.Struct):
         batches: Iterable[ReadBatch],
         passages: Iterable[SignedPassage],
         next_offset: int,
+        read_from: int = 0,
     ) -> None:
-        """Compares the batches of a log that has been read up to `next_offset`."""
+        """Compares the batches of a log that has been read up to `next_offset`, by this load from
+        `read_from` on."""
         read = _ReadBatches(sorted(batches))
         for passage in passages:
             if passage.stretches[-1][1] > next_offset:
@@ -77,9 +89,13 @@ class Comparison(msgspec.Struct):
             self.settled.append(passage)
             covered = [read.at(stretch) for stretch in passage.stretches]
             overlapping = [batch for part in covered for batch in part]
-            is_told = len(self.differences) >= _MOST
-            if not is_told and _differs(passage, covered):
+            if len(self.differences) >= _MOST:
+                continue
+            result = _result(passage, covered)
+            if result is _Result.DIFFERS:
                 self.differences += _differences(log, passage, overlapping)
+            elif result is _Result.EQUAL or passage.stretches[0][0] >= read_from:
+                self.compared.setdefault(log, []).extend(passage.stretches)
         if remaining := read.not_covered():
             self.waiting[log] = remaining
 
@@ -108,21 +124,22 @@ class _ReadBatches:
         ]
 
 
-def _differs(passage: SignedPassage, covered: Sequence[Sequence[ReadBatch]]) -> bool:
+def _result(passage: SignedPassage, covered: Sequence[Sequence[ReadBatch]]) -> _Result:
     digests: list[bytes] = []
     is_whole = True
     for (first, end), batches in zip(passage.stretches, covered, strict=True):
         next_offset = first
         for batch in batches:
             if batch.first < first or batch.end > end:
-                return True
+                return _Result.DIFFERS
             is_whole &= batch.first == next_offset
             next_offset = batch.end
         is_whole &= next_offset == end
         digests += [batch.digest for batch in batches]
     if not is_whole or UNKNOWN_CONTENT in digests:
-        return False
-    return digest_of_passage(digests) != passage.digest
+        return _Result.UNKNOWN
+    is_equal = digest_of_passage(digests) == passage.digest
+    return _Result.EQUAL if is_equal else _Result.DIFFERS
 
 
 def _differences(

@@ -14,6 +14,7 @@ import msgspec
 
 from ground.http.client import HttpClient, HttpError, parse_program_url
 from ground.http.security import HttpSecurity, access_to
+from ground.intervals import Intervals
 from ground.known_types import known_type
 from ground.printable import plain_words
 from loader.hours.completeness import MOST_NAMES, Complete, HourVerdict, Waiting
@@ -23,6 +24,7 @@ _SECONDS: Final = 10.0  # timeout of an answer
 _MOST_BYTES: Final = 1024 * 1024
 _MOST_LETTERS: Final = 1_000
 _LONGEST_NAME: Final = 255
+_MOST_STRETCHES: Final = 100  # in one question
 _OK: Final = 200
 _REFUSED: Final = range(400, 500)
 
@@ -84,6 +86,29 @@ class Audit:
                     client, *question, _of_files(destination, rebuilt.get(question[1]))
                 )
         return verdicts
+
+    def has_signed(
+        self, topic: str, hour: Hour, offsets: Mapping[int, Intervals]
+    ) -> Waiting | None:
+        """Asks whether agents have signed any of these offsets, by partition, which no load has
+        compared. An audit that does not know the question is not waited for."""
+        stretches = [
+            f"{partition}:{first}-{end}"
+            for partition, intervals in sorted(offsets.items())
+            for first, end in intervals
+        ]
+        with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
+            for begin in range(0, len(stretches), _MOST_STRETCHES):
+                part = ",".join(stretches[begin : begin + _MOST_STRETCHES])
+                try:
+                    gate = self._gate(client, topic, hour, {"uncompared": part})
+                except _AuditError as error:
+                    if error.refused:
+                        return None
+                    return Waiting(f"the audit at {self._url}, which {error}")
+                if not gate.complete:
+                    return Waiting(_line(gate.missing, _MOST_LETTERS))
+        return None
 
     def _answer(
         self, client: HttpClient, topic: str, hour: Hour, of_files: Mapping[str, str]

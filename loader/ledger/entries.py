@@ -17,11 +17,12 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import asdict
 
-from ground.intervals import merged, minus
+from ground.intervals import Intervals, merged, minus
 from ledger.names import NOWHERE, VERSION, topic_id_text
 from loader.config import LoaderConfig
 from loader.values.manifests import (
     FIRST_RUN,
+    AlteredOffsets,
     Collision,
     LedgerJournal,
     Manifest,
@@ -37,6 +38,7 @@ MOST_RUNS: Final = 2_000
 MOST_WINDOWS: Final = 8_000
 _LONGEST_MILLIS: Final = 2**31 - 1
 _PASSAGE, _RUN, _WINDOW, _EXCEPTED = 80, 32, 32, 16  # approximate sizes in bytes
+_STRETCH, _DAMAGED = 12, 60
 Json = dict[str, Any]
 APP: Final = "penstock-loader"
 MOST_BYTES: Final = 256 * 1024  # of an entry, approximately
@@ -44,11 +46,13 @@ _SECOND: Final = 1000
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A passage, or runs of one, with the entry's required window and its own approximate size."""
+    """A passage, or runs of one, with the entry's required window and its own approximate size.
+    What differs from agents' digests is in the passage's entry: it cannot be hidden alone."""
 
     passage: Json
     window_millis: int
     weight: int  # bytes
+    damaged: tuple[Json, ...] = ()
 
 
 def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
@@ -62,7 +66,10 @@ def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
             yield Statement(_bare(passage, part), window_millis, _weight((), part))
         runs = []
     windows = _windows(passage, length)
-    yield Statement(_whole(passage, windows, runs), length, _weight(windows, runs))
+    weight = _weight(windows, runs) + _STRETCH * len(passage.uncompared)
+    weight += sum(_DAMAGED + len(part.reason) for part in passage.altered)
+    damaged = tuple(_damaged(passage, part) for part in passage.altered)
+    yield Statement(_whole(passage, windows, runs), length, weight, damaged)
 
 
 def begun(manifest: Manifest, window_millis: int) -> Iterator[Statement]:
@@ -149,15 +156,27 @@ def _whole(passage: Passage, windows: list[Json], runs: list[Json]) -> Json:
         "topic_id": _topic_id(passage.topic_id),
         "partition": passage.partition,
         "leader_epoch": passage.leader_epoch,
-        "offsets": [
-            {"first": first, "count": end - first}
-            for first, end in minus(
-                ((passage.first, passage.next_offset),), half_open(passage.missing)
-            )
-        ],
+        "offsets": offsets_of(
+            minus(((passage.first, passage.next_offset),), half_open(passage.missing))
+        ),
         "no_events": passage.no_events,
         "windows": windows,
         "runs": runs,
+        "uncompared": offsets_of(half_open(passage.uncompared)),
+    }
+
+
+def offsets_of(intervals: Intervals) -> list[Json]:
+    return [{"first": first, "count": end - first} for first, end in intervals]
+
+
+def _damaged(passage: Passage, part: AlteredOffsets) -> Json:
+    return {
+        "topic": passage.topic,
+        "topic_id": _topic_id(passage.topic_id),
+        "partition": passage.partition,
+        "offsets": {"first": part.first, "count": part.next_offset - part.first},
+        "reason": part.reason,
     }
 
 
@@ -251,6 +270,7 @@ def entries_of(manifest: Manifest) -> list[Json]:
             "run": manifest.run,
             "window_millis": window_millis,
             "passages": [_with_origin(statement.passage, journal.origins) for statement in part],
+            "damaged": [damaged for statement in part for damaged in statement.damaged],
             # Repeated in each entry, since it applies to the passages in it.
             "rebuilt": rebuilt_hours,
             "collided": [] if index else list(map(_collided, manifest.collisions)),

@@ -201,7 +201,7 @@ class TableRun:
                 self._check.damaged(error, plan.topics)
                 raise
             committed = self._commit(manifest, latest, attempt)
-        self._signed.committed()
+        self._signed.committed(committed)
         return committed
 
     def _compare_waiting(self, latest: Manifest) -> Manifest:
@@ -251,7 +251,14 @@ class TableRun:
             return latest
         committed_run = self.outcome.run
         try:
-            return close_hours(self._load, latest, completeness, previously_complete, self._commit)
+            return close_hours(
+                self._load,
+                latest,
+                completeness,
+                previously_complete,
+                self._commit,
+                self._signed.not_compared,
+            )
         except (RunTaken, Interrupted):
             raise
         except LoaderError as error:

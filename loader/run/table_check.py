@@ -33,6 +33,7 @@ from schemas.registry_client import RegistryClient
 _FEW: Final = 3  # faults that a message names
 
 _STATED: Final = 60  # approximate bytes of a statement beside its texts
+_OFFSETS: Final = 12
 
 
 def _damaged(log: Log, offsets: Interval, reason: str) -> dict[str, Any]:
@@ -47,6 +48,10 @@ def _damaged(log: Log, offsets: Interval, reason: str) -> dict[str, Any]:
 
 def _weight(statement: Mapping[str, Any]) -> int:
     return _STATED + len(statement["topic"].encode()) + len(statement["reason"].encode())
+
+
+def _weight_of_compared(statement: Mapping[str, Any]) -> int:
+    return _STATED + _OFFSETS * len(statement["offsets"])
 
 
 Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], None]
@@ -111,6 +116,13 @@ class TableCheck:
         return self._report_damaged(
             [_damaged(part.log, part.offsets, part.reason) for part in differences]
         )
+
+    def compared(self, statements: Sequence[Mapping[str, Any]], destination: str) -> bool:
+        """Reports in the ledger which offsets were compared with agents' digests since their run.
+        Returns whether the ledger has it."""
+        lists = [{"compared": part} for part in divided(statements, _weight_of_compared)]
+        tell = partial(self._load.context.observations.tell, destination=destination)
+        return self._report(tell, lists)
 
     def _report_damaged(self, statements: Sequence[Mapping[str, Any]]) -> bool:
         lists = [{"damaged": part} for part in divided(statements, _weight)]

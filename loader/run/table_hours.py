@@ -6,7 +6,7 @@ judged after the load has committed what it read, and closed by a manifest of th
 """
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from client.errors import ClientError
@@ -44,6 +44,8 @@ _BEFORE_LATE_ROWS: Final = "complete before late rows with other columns"
 
 # Commits the first manifest, which follows the second.
 Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
+# Returns which of these hours have rows that were not compared with what agents have signed.
+NotCompared = Callable[[Iterable[Hour]], Mapping[Hour, Waiting]]
 
 
 def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | None:
@@ -84,6 +86,7 @@ def close_hours(
     completeness: Completeness | None,
     previously_complete: Sequence[Hour],
     commit: Commit,
+    not_compared: NotCompared,
 ) -> Manifest:
     """Merges complete hours and declares them complete; marks hours past their deadline as
     incomplete. Returns the newest manifest.
@@ -109,6 +112,7 @@ def close_hours(
             verdicts[hour] = Complete(
                 _BEFORE_REBUILD if hour in context.request.rebuild else _BEFORE_LATE_ROWS
             )
+    verdicts |= not_compared(hour for hour, part in verdicts.items() if isinstance(part, Complete))
     for hour in context.request.rebuild:
         if isinstance(verdict := verdicts.get(hour), Waiting):
             load.outcome.waiting[hour] = verdict.missing

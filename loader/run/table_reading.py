@@ -199,6 +199,7 @@ class TableReading:
         else:
             manifest = self._loaded(latest, results)
         manifest = msgspec.structs.replace(manifest, collisions=self._collisions)
+        manifest = self._signed.stated(manifest)
         self._count(manifest)
         return in_form(manifest, self._form, self._former)
 
@@ -208,13 +209,18 @@ class TableReading:
             landed_hours = {hour for report in results.reports.values() for hour in report.rows}
             latest = recalled(context.store, latest, sorted(landed_hours), context.now())
         topics = topics_after(self._plan, results.reports)
-        terms = self._terms(self._signed.compare_read(topics, results.reports.values()))
+        altered = self._signed.compare_read(
+            self._latest, topics, results.reports.values(), events=bool(self._form.header)
+        )
+        terms = self._terms(altered)
         return load_manifest(latest, self._plan, results, self._load.name, terms)
 
     def _rebuilt(self, latest: Manifest, results: Staged, hours: Sequence[Hour]) -> Manifest:
         context, name = self._load.context, self._load.name
         self._warn_of_defaults(latest, hours)
-        altered = self._signed.compare_rebuilt(self._plan.topics, results.reports.values(), hours)
+        altered = self._signed.compare_rebuilt(
+            self._plan.topics, results.reports.values(), hours, events=bool(self._form.header)
+        )
         manifest = rebuild_manifest(
             latest,
             self._plan,

@@ -129,6 +129,14 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{number}, which the brokers no longer had when it was rebuilt"
 
 
+class AlteredOffsets(msgspec.Struct, frozen=True, array_like=True):
+    """Offsets with batches that are not what an agent has signed."""
+
+    first: int
+    next_offset: int
+    reason: str
+
+
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
     """The records of one partition and leader epoch that a run read, for the ledger."""
 
@@ -144,6 +152,8 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     windows: tuple[LandedWindow, ...]
     late: dict[int, int] = {}  # by window: rows that came after their hour was complete
     sources: dict[str, ClosedIntervals] = {}  # the events that became rows
+    uncompared: ClosedIntervals = ()  # offsets that were not compared with agents' digests
+    altered: tuple[AlteredOffsets, ...] = ()
 
 
 class Collision(msgspec.Struct, frozen=True, kw_only=True):

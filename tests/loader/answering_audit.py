@@ -21,6 +21,7 @@ class Said:
 
     status: int = 200
     body: bytes = b"{}"
+    of_uncompared: bytes = b""  # to questions about uncompared offsets; empty: as to others
     pause: float = 0.0
     hang_up: bool = False  # after each answer, without saying so
     asked: list[dict[str, list[str]]] = field(default_factory=list)
@@ -49,11 +50,14 @@ def answering_audit() -> Iterator[Answering]:
             url = urlsplit(self.path)
             said.paths.add(url.path)
             said.asked.append(parse_qs(url.query))
+            body = said.body
+            if "uncompared" in said.asked[-1]:
+                body = said.of_uncompared or body
             time.sleep(said.pause)
             self.send_response(said.status)
-            self.send_header("Content-Length", str(len(said.body)))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(said.body)
+            self.wfile.write(body)
             self.close_connection = said.hang_up
 
         do_POST = do_GET  # noqa: N815

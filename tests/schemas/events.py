@@ -146,6 +146,7 @@ EVENTS: Final[dict[str, Event]] = {
                 "batches": [{"skipped": 0, "count": 100, "crc": 4_000_000_007}],
                 "origin": None,
                 "digest": bytes(range(240, 256)),
+                "uncompared": [{"first": 4_750, "count": 61}],
             }
         ],
         "rebuilt": [],
@@ -311,6 +312,16 @@ EVENTS: Final[dict[str, Event]] = {
                     "serving": -1,
                 },
                 "problems": [{"kind": "rejected", "subject": "/a", "text": "typo", "since": 7}],
+            }
+        ],
+        "compared": [
+            {
+                "journal": "loader-9nOqJx0wSTyJp6m6CHkuvA",
+                "run": 12,
+                "topic": "orders",
+                "topic_id": "9nOqJx0wSTyJp6m6CHkuvA",
+                "partition": 3,
+                "offsets": [{"first": 4_711, "count": 12}],
             }
         ],
     },

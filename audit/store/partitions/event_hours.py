@@ -12,8 +12,16 @@ from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from audit.reconciling.picture import AlteredBatch, PartitionPicture, Placed, Tier, TierKind
+from audit.reconciling.picture import (
+    AlteredBatch,
+    PartitionPicture,
+    Placed,
+    Tier,
+    TierKind,
+    UncomparedOffsets,
+)
 from audit.store.entries.chunks import Chunk
 from audit.store.folding.columns import hours_of
 from audit.store.folding.keyed_intervals import grouped, pairs_of
@@ -135,20 +143,33 @@ def _place(tier: Tier) -> tuple[int, str]:
 
 def dated(damaged: Iterable[AlteredBatch], hours: Iterable[Placed]) -> list[AlteredBatch]:
     """Dates damaged batches by the hours of their offsets, where these are known."""
-    rows = np.array(list(hours), np.int64).reshape(-1, 6)
+    rows = _rows(hours)
     batches = []
     for batch in damaged:
-        overlapping_rows = rows[
-            (rows[:, 0] == batch.partition)
-            & (rows[:, 1] < batch.first + batch.count)
-            & (rows[:, 2] > batch.first)
-        ]
-        if len(overlapping_rows):
-            from_time, to_time = (
-                int(overlapping_rows[:, 3].min()),
-                int(overlapping_rows[:, 4].max()),
-            )
-            batches.append(replace(batch, from_time=from_time, to_time=to_time))
-        else:
-            batches.append(batch)
+        times = _times(rows, batch.partition, batch.first, batch.first + batch.count)
+        batches.append(replace(batch, from_time=times[0], to_time=times[1]) if times else batch)
     return batches
+
+
+def dated_uncompared(
+    uncompared: Iterable[UncomparedOffsets], hours: Iterable[Placed]
+) -> list[UncomparedOffsets]:
+    """Dates uncompared offsets likewise."""
+    rows = _rows(hours)
+    dated_parts = []
+    for part in uncompared:
+        times = _times(rows, part.number, part.first, part.next_offset)
+        dated_parts.append(part._replace(from_time=times[0], to_time=times[1]) if times else part)
+    return dated_parts
+
+
+def _rows(hours: Iterable[Placed]) -> NDArray[np.int64]:
+    return np.array(list(hours), np.int64).reshape(-1, 6)
+
+
+def _times(rows: NDArray[np.int64], number: int, first: int, end: int) -> Interval | None:
+    """Returns the span of the hours of these offsets, if any are known."""
+    overlapping_rows = rows[(rows[:, 0] == number) & (rows[:, 1] < end) & (rows[:, 2] > first)]
+    if not len(overlapping_rows):
+        return None
+    return int(overlapping_rows[:, 3].min()), int(overlapping_rows[:, 4].max())

@@ -38,7 +38,14 @@ from audit.store.files.suspects import suspects
 from audit.store.fleet.agents import expected_agents, renewed_hosts
 from audit.store.fleet.health import roots_of
 from audit.store.folding.keyed_intervals import Keyed, pairs_of
-from audit.store.partitions import collisions, event_hours, exactness, log_losses, origins
+from audit.store.partitions import (
+    collisions,
+    comparisons,
+    event_hours,
+    exactness,
+    log_losses,
+    origins,
+)
 from audit.store.partitions.generations import STRIDE, Generations, damage_of, doubtful_times
 from audit.store.partitions.offsets import limits_of
 from audit.store.statements.rare_statements import HOUR
@@ -229,15 +236,15 @@ def _picture(
     start_time = max(from_time, begin)
     generations = Generations.of(connection, topic.id)
     damage = damage_of(connection, topic.id, generations)
+    uncompared = comparisons.of(connection, topic.id, topic.tiers, generations)
     acceptances = accepted(connection, topic.name, topic.key.topic_id)
     placed_partitions = lacking | {batch.partition for batch in damage}
     placed_partitions |= {
         partition.number for partition in partitions if _is_accepted(partition, acceptances)
     }
     inexact_partitions = exactness.partitions(connection, topic.id)
-    hours = event_hours.of(
-        connection, topic.id, placed_partitions | inexact_partitions, generations
-    )
+    dated_partitions = inexact_partitions | {part.number for part in uncompared}
+    hours = event_hours.of(connection, topic.id, placed_partitions | dated_partitions, generations)
     tiers = topic.expected(query.heard_since, is_deleted=query.is_deleted)
     return TopicPicture(
         key=key,
@@ -264,6 +271,7 @@ def _picture(
         disputed=_disputed(topic),
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=event_hours.dated(damage, hours),
+        uncompared=event_hours.dated_uncompared(uncompared, hours),
         withdrawn=log_losses.uncounted(connection, topic.id, partitions, generations),
         collided=collisions.of(
             connection, topic.id, topic.tiers, generations, between=(start_time, to_time)

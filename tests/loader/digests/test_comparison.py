@@ -124,3 +124,15 @@ def test_one_altered_batch_is_found_wherever_it_is(data: st.DataObject) -> None:
 def test_batches_are_packed_as_they_are(batches: list[tuple[int, int, int, int, bytes]]) -> None:
     read = [ReadBatch(*part) for part in batches]
     assert list(unpacked(b"".join(map(packed, read)))) == read
+
+
+def test_offsets_are_compared_only_with_all_batches_of_their_passage() -> None:
+    """Where an offset that this load has read has no batch, compaction has removed it."""
+    both = passage(ONE, TWO)
+    assert compared([ONE, TWO], [both]).compared == {LOG: [(0, 20)]}
+    other = ReadBatch(10, 20, HOUR, HOUR, b"\1" * 32)
+    assert compared([ONE, other], [both]).compared == {}
+    comparison = Comparison()
+    comparison.compare(LOG, [TWO], [both], 1_000, read_from=10)
+    assert (comparison.compared, comparison.settled) == ({}, [both])
+    assert compared([TWO], [both]).compared == {LOG: [(0, 20)]}

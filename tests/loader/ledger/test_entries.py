@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from loader.ledger.entries import (
     MOST_BYTES,
@@ -17,7 +18,7 @@ from loader.ledger.entries import (
     entry_count,
     in_ledger,
 )
-from loader.values.manifests import Manifest, Passage, RunKind
+from loader.values.manifests import AlteredOffsets, Manifest, Passage, RunKind
 from loader.values.reports import LandedWindow
 from loader.values.tables import Hour
 from schemas.envelope import Decoder, Encoder
@@ -73,6 +74,29 @@ def test_one_passage_in_the_words_of_the_ledger() -> None:
     assert fates == [("duplicate", 2, 0), ("dead_lettered", 1, 0)]
     assert first == {"start": 0, "events": 5, "bytes": 900, "crc_sum": 2**40, "late": 0}
     assert (second["start"], second["late"], second["excepted"]) == (MINUTE, 1, [])
+
+
+def test_what_differs_is_in_the_entry_of_its_passage() -> None:
+    """However many entries a run has: who hides one, hides the other."""
+    reason = "not what the agent sent"
+    altered = (AlteredOffsets(102, 104, reason),)
+    many = {f"source-{number}": ((0, 9),) for number in range(3 * MOST_RUNS)}
+    parts = [
+        passage(sources=many),
+        replace(passage(partition=5), uncompared=((101, 101), (105, 107)), altered=altered),
+        passage(partition=6, sources=many),
+    ]
+    entries = _read(in_ledger(manifest(*parts), None, CONFIG))
+    assert len(entries) > 1
+    (entry,) = (entry for entry in entries if entry["damaged"])
+    (own,) = (part for part in entry["passages"] if part["partition"] == 5)
+    assert own["uncompared"] == [{"first": 101, "count": 1}, {"first": 105, "count": 3}]
+    (damaged,) = entry["damaged"]
+    assert damaged["offsets"] == {"first": 102, "count": 2}
+    assert {name: damaged[name] for name in ("topic", "topic_id", "partition")} == {
+        name: own[name] for name in ("topic", "topic_id", "partition")
+    }
+    assert damaged["reason"] == reason
 
 
 def test_nothing_read_is_nothing_said() -> None:

@@ -160,6 +160,11 @@ def test_an_altered_line_is_never_below_success(
     assert told(outcome) == f"loaded 60 rows; {topic}-0: {reason}"
     assert f"--rebuild {hour_folder(SECOND)}" in outcome.cure
     assert damaged(config, topic) == [(20, 30, reason)]
+    (entry,) = (entry for entry in ledger_entries(config, topic) if entry["damaged"])
+    assert (entry["run"], [passage["offsets"] for passage in entry["passages"]]) == (
+        1,
+        [[{"first": 0, "count": 60}]],
+    )
     assert outcome.complete == [FIRST]
     assert markers(config, topic, FIRST) == {"_SUCCESS"}
     assert markers(config, topic, SECOND) == {"_INCOMPLETE"}
@@ -206,6 +211,62 @@ def test_what_is_signed_after_it_was_loaded_is_compared_by_a_later_load(
         assert SECOND in load_once(spark, config).complete
         assert [config.root] in [asked.get("destination") for asked in audit.said.asked]
     assert markers(config, topic, SECOND) == {"_SUCCESS"}
+
+
+def stretches(lists: list[dict[str, int]]) -> list[tuple[int, int]]:
+    return [(part["first"], part["first"] + part["count"]) for part in lists]
+
+
+def test_what_was_not_compared_is_stated_and_what_was_compared_since(
+    spark: SparkSession, agent: Agent, config: LoaderConfig
+) -> None:
+    """Loads that have nothing new state nothing new."""
+    application, topic = agent.application, agent.topic
+
+    def loaders_entries() -> list[dict[str, Any]]:
+        return [entry for entry in ledger_entries(config, topic) if entry["tier"] == "hdfs"]
+
+    application.write(20, time=FIRST)
+    application.write(30, time=SECOND)
+    agent.sign(0, 20, agent.digest(0, 20), FIRST)
+    load_once(spark, config)
+    (run,) = loaders_entries()
+    assert stretches(run["passages"][0]["uncompared"]) == [(20, 50)]
+    load_once(spark, config)
+    assert loaders_entries() == [run]
+
+    application.write(10, time=SECOND)
+    agent.sign(20, 60, agent.digest(20, 60), SECOND)
+    load_once(spark, config)
+    _, *more = loaders_entries()
+    (statement,) = [part for entry in more for part in entry["compared"]]
+    assert (statement["journal"], statement["run"]) == (run["header"]["source"], 2)
+    assert stretches(statement["offsets"]) == [(20, 50)]
+    assert [passage["uncompared"] for entry in more for passage in entry["passages"]] == [[]]
+    count = len(more) + 1
+    load_once(spark, config)
+    assert len(loaders_entries()) == count
+
+
+def test_an_hour_waits_for_the_comparison_of_what_the_audit_knows_to_be_signed(
+    spark: SparkSession, agent: Agent, config: LoaderConfig
+) -> None:
+    """The loader does not see what the agent has signed."""
+    application, topic = agent.application, agent.topic
+    application.write(20, time=FIRST)
+    application.write(30, time=SECOND)
+    agent.sign(0, 20, agent.digest(0, 20), FIRST)
+    patient = CompletenessConfig(deadline=100 * 365 * 86_400.0)
+    with answering_audit() as audit:
+        config = msgspec.structs.replace(config, audit=audit.url, completeness=patient)
+        audit.said.body = document(complete=True, by="agents and brokers")
+        audit.said.of_uncompared = document(missing="the next load")
+        assert load_once(spark, config).complete == [FIRST]
+        assert markers(config, topic, SECOND) == set()
+        asked = [part["uncompared"] for part in audit.said.asked if "uncompared" in part]
+        assert asked == [["0:20-50"]]
+        audit.said.of_uncompared = document(complete=True)
+        assert load_once(spark, config).complete == [SECOND]
 
 
 def test_a_load_that_commits_nothing_leaves_a_difference_to_the_next(
