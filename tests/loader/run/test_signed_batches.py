@@ -224,7 +224,11 @@ def test_what_was_not_compared_is_stated_and_what_was_compared_since(
     application, topic = agent.application, agent.topic
 
     def loaders_entries() -> list[dict[str, Any]]:
-        return [entry for entry in ledger_entries(config, topic) if entry["tier"] == "hdfs"]
+        return [
+            entry
+            for entry in ledger_entries(config, topic)
+            if entry["tier"] == "hdfs" and (entry["passages"] or entry["compared"])
+        ]
 
     application.write(20, time=FIRST)
     application.write(30, time=SECOND)
@@ -261,6 +265,7 @@ def test_an_hour_waits_for_the_comparison_of_what_the_audit_knows_to_be_signed(
         config = msgspec.structs.replace(config, audit=audit.url, completeness=patient)
         audit.said.body = document(complete=True, by="agents and brokers")
         audit.said.of_uncompared = document(missing="the next load")
+        assert load_once(spark, config).complete == []  # it knew of no hours to ask about
         assert load_once(spark, config).complete == [FIRST]
         assert markers(config, topic, SECOND) == set()
         asked = [part["uncompared"] for part in audit.said.asked if "uncompared" in part]
