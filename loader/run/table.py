@@ -256,8 +256,8 @@ class TableRun:
                 latest,
                 completeness,
                 previously_complete,
-                self._commit,
-                self._signed.not_compared,
+                commit=self._commit,
+                not_compared=self._signed.not_compared,
             )
         except (RunTaken, Interrupted):
             raise

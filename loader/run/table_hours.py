@@ -85,6 +85,7 @@ def close_hours(
     latest: Manifest,
     completeness: Completeness | None,
     previously_complete: Sequence[Hour],
+    *,
     commit: Commit,
     not_compared: NotCompared,
 ) -> Manifest:
