@@ -257,7 +257,7 @@ class TableRun:
                 completeness,
                 previously_complete,
                 self._commit,
-                self._signed.not_compared,
+                not_compared=self._signed.not_compared,
             )
         except (RunTaken, Interrupted):
             raise

@@ -86,6 +86,7 @@ def close_hours(
     completeness: Completeness | None,
     previously_complete: Sequence[Hour],
     commit: Commit,
+    *,
     not_compared: NotCompared,
 ) -> Manifest:
     """Merges complete hours and declares them complete; marks hours past their deadline as
