@@ -256,7 +256,7 @@ class TableRun:
                 latest,
                 completeness,
                 previously_complete,
-                self._commit,
+                commit=self._commit,
                 not_compared=self._signed.not_compared,
             )
         except (RunTaken, Interrupted):

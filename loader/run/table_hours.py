@@ -85,8 +85,8 @@ def close_hours(
     latest: Manifest,
     completeness: Completeness | None,
     previously_complete: Sequence[Hour],
-    commit: Commit,
     *,
+    commit: Commit,
     not_compared: NotCompared,
 ) -> Manifest:
     """Merges complete hours and declares them complete; marks hours past their deadline as
