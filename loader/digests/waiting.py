@@ -69,9 +69,6 @@ class WaitingBatches:
             if batch.end <= offsets[0] or batch.first >= offsets[1]
         } | dict.fromkeys(batches, now)
 
-    def read_at(self, log: Log, batch: ReadBatch) -> int:
-        return self._by_log[log][batch]
-
     def everything(self) -> dict[Log, list[ReadBatch]]:
         return {log: list(batches) for log, batches in self._by_log.items()}
 

@@ -274,16 +274,7 @@ class SignedBatches:
             return self._altered(comparison, read)
         for log in passages.keys() - logs.keys():  # of a topic that was created again
             comparison.settled += passages[log]
-        kept = {
-            log: [
-                batch
-                for batch in batches
-                # Else no agent may sign here: if one has just begun to, the next load sees it.
-                if self._load.context.ledger.signs(log.topic)
-                or waiting.read_at(log, batch) == self._now
-            ]
-            for log, batches in comparison.waiting.items()
-        }
+        kept: Mapping[Log, Sequence[ReadBatch]] = comparison.waiting
         self._kept = kept
         self._settled += comparison.settled
         if comparison.differences:

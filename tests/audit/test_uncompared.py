@@ -10,7 +10,7 @@ from audit.reconciling.findings import FaultKind, State
 from audit.reconciling.gate import hour_gate
 from audit.reconciling.topic_verdict import TopicVerdict
 from audit.reconciling.verdict import reconcile
-from tests.audit.audited_ledger import FIRST, AuditedLedger
+from tests.audit.audited_ledger import FIRST, KEY, AuditedLedger
 from tests.audit.log_entries import (
     LATER,
     OF_THE_LOG,
@@ -136,3 +136,11 @@ def test_what_a_rebuild_reads_again_must_be_compared_again(tmp_path: Path) -> No
     again = landed(1, (60, 65), time=TIME + 2 * MINUTE)
     verdict = judged(tmp_path, [[*statements, again | {"rebuilt": [rebuilt]}]])
     assert verdict.state is State.PENDING
+
+
+def test_loaders_can_ask_whether_agents_have_signed_offsets(tmp_path: Path) -> None:
+    with AuditedLedger(tmp_path) as ledger:
+        ledger.fold(SENT, agent(1, shipped(100, 200, 50), until=FIRST))
+        assert ledger.reading.signed(KEY, {0: ((99, 300),)})
+        assert not ledger.reading.signed(KEY, {0: ((100, 300),)})
+        assert not ledger.reading.signed(KEY, {1: ((0, 100),)})

@@ -266,12 +266,12 @@ def test_an_hour_waits_for_the_comparison_of_what_the_audit_knows_to_be_signed(
         audit.said.body = document(complete=True, by="agents and brokers")
         audit.said.of_uncompared = document(missing="the next load")
         assert load_once(spark, config).complete == []  # it knew of no hours to ask about
-        assert load_once(spark, config).complete == [FIRST]
+        assert {FIRST, SECOND}.intersection(load_once(spark, config).complete) == {FIRST}
         assert markers(config, topic, SECOND) == set()
         asked = [part["uncompared"] for part in audit.said.asked if "uncompared" in part]
         assert asked == [["0:20-50"]]
         audit.said.of_uncompared = document(complete=True)
-        assert load_once(spark, config).complete == [SECOND]
+        assert SECOND in load_once(spark, config).complete
 
 
 def test_a_load_that_commits_nothing_leaves_a_difference_to_the_next(
