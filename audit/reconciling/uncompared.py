@@ -47,14 +47,14 @@ def awaited(picture: TopicPicture, axis: Axis) -> dict[int, set[str]]:
 
 
 def waits(picture: TopicPicture) -> Iterator[Wait]:
-    since_by_destination: dict[str, int] = {}
+    parts_by_destination: dict[str, list[UncomparedOffsets]] = {}
     for part in _young(picture):
         if part.from_time < picture.to_time and picture.from_time < part.to_time:
-            destination = part.tier.destination
-            earlier = since_by_destination.get(destination, part.since)
-            since_by_destination[destination] = min(earlier, part.since)
-    for since in since_by_destination.values():
-        yield Wait(on=TierKind.HDFS.value, words=words.not_compared_yet(), since=since)
+            parts_by_destination.setdefault(part.tier.destination, []).append(part)
+    for parts in parts_by_destination.values():
+        first = min(parts, key=lambda part: part.since)
+        text = words.not_compared_yet(first, len(parts))
+        yield Wait(on=TierKind.HDFS.value, words=text, since=first.since)
 
 
 def _young(picture: TopicPicture) -> Iterator[UncomparedOffsets]:

@@ -16,6 +16,7 @@ from audit.reconciling.picture import (
     Hole,
     Tier,
     TierKind,
+    UncomparedOffsets,
     UncountedLoss,
 )
 
@@ -514,8 +515,16 @@ def untold(files: int) -> str:
     return f"agents have yet to report events of {count(files, 'file')} that have landed"
 
 
-def not_compared_yet() -> str:
-    return "landed, and not yet compared with what agents have signed: the next load compares it"
+def not_compared_yet(part: UncomparedOffsets, parts: int) -> str:
+    last_offset = part.next_offset - 1
+    stretch = f"offsets {number(part.first)} to {number(last_offset)} of partition {part.partition}"
+    if part.first == last_offset:
+        stretch = f"offset {number(part.first)} of partition {part.partition}"
+    more = f" and {count(parts - 1, 'other stretch', 'other stretches')}" if parts > 1 else ""
+    return (
+        f"{stretch}{more}: landed, and not yet compared with what agents have signed, which the"
+        " next load does"
+    )
 
 
 def not_compared() -> str:

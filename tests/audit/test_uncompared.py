@@ -65,6 +65,7 @@ def test_an_hour_waits_for_the_next_load_to_compare_it(tmp_path: Path, order: in
     assert verdict.findings == []
     (wait,) = [wait for wait in verdict.waits if "signed" in wait.words]
     assert wait.on == "hdfs"
+    assert wait.words.startswith("offsets 60 to 79 of partition 0: landed, and not yet compared")
     done = judged(tmp_path / "done", in_orders([*waiting, compared(60, 80)])[order])
     assert (done.state, done.findings, done.waits) == (State.COMPLETE, [], [])
 
