@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
+from ground.known_types import known_type
 from ground.printable import one_line
 from ground.signatures.keys import BadKey, PublicKey
 from penstock.cli.failures import Failed
@@ -276,7 +277,7 @@ def _read(source: Path) -> list[ProgramKey]:
         if not text.strip():
             continue
         try:
-            line = msgspec.json.decode(text, type=_Line)
+            line = msgspec.json.decode(text, type=known_type(_Line))
             key = PublicKey.of_pem(line.public_key.encode())
         except (msgspec.DecodeError, UnicodeError, RecursionError, BadKey) as error:
             raise Failed(

@@ -19,8 +19,8 @@ from tests.loader.loads import Listening
 def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(
     application: Application, config: LoaderConfig, tmp_path: Path
 ) -> None:
-    """They are for two manifests, their markers, and the folders of young hours, whose unmodified
-    files are not compared again."""
+    """They are for two manifests, their markers, batches that wait to be compared, and the folders
+    of young hours, whose unmodified files are not compared again."""
     now = int(time.time())
     # No further hour becomes complete in the next half hour.
     settle = CompletenessConfig(settle=now % 3_600 + 1_800.0, deadline=100 * 365 * 86_400.0)
@@ -38,11 +38,11 @@ def test_a_load_with_nothing_new_makes_few_calls_whatever_was_closed(
             counts.append(dict(+store.calls))
         began += 30 * HOUR
     of_all_tables = Counter(prove=1, list=1, read=2, replace=2)
-    first = Counter(list=3, list_recursively=1, read=6)
+    first = Counter(list=3, list_recursively=1, read=7)
     assert calls[True][0] == of_all_tables + first
     second = Counter(list_recursively=1, read=1)  # a day and a marker more
     assert calls[True][1] == of_all_tables + first + second
-    assert [sum(counts.values()) for counts in calls[False]] == [39, 35]
+    assert [sum(counts.values()) for counts in calls[False]] == [41, 37]
     assert len(list((tmp_path / application.topic).glob("dt=*/hour=*"))) == 2
 
 

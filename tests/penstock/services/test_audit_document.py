@@ -27,6 +27,7 @@ from audit.reconciling.faults import Fault
 from audit.reconciling.findings import FaultKind, Finding, State
 from audit.reconciling.picture import ExpectedAgent, Hole, Tier, TierKind
 from audit.service.service import Service
+from ledger.certificate_requests import HEADS_PATH
 from ledger.certificate_requests import PATH as CERTIFICATES
 from penstock.cli.verdict_command import (
     COMPLETE,
@@ -167,7 +168,8 @@ def test_the_page_about_alerts_says_what_is_sent_and_raised() -> None:
 
 def test_every_path_is_explained() -> None:
     paths = {each.path for each in RESOURCES} | PATHS
-    paths |= {MESSAGES.path, CERTIFICATES, "/api/v1/stream", "/api/openapi.json"}
+    paths |= {MESSAGES.path, CERTIFICATES, f"{HEADS_PATH}DIGEST", "/api/v1/stream"}
+    paths |= {"/api/openapi.json"}
     assert first_cells("The audit's API") == paths | {"/metrics", "/healthz", "/readyz"}
     assert f"{MOST_STREAMS} listeners" in section("The audit's API")
 

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -62,11 +63,16 @@ class Landed:
         return msgspec.structs.replace(self.pipeline.loader_config, signing_key=str(self.key))
 
     def write(self, count: int) -> None:
-        """Writes lines of the hour, and waits until agent and broker are done with it."""
+        """Writes lines of the hour, and waits until agent and broker are done with it, and the
+        agent has signed what it has stated."""
         self.pipeline.write(HOST, self.topic, range(self.written, self.written + count))
         self.written += count
+        written_at = time.time() * 1000
 
         def is_done() -> bool:
+            agents = json.loads(self.pipeline.audit.ask("/api/v1/agents").body)["items"]
+            if any(agent["until"] < written_at for agent in agents):
+                return False
             topics = {topic.topic: topic for topic in self.pipeline.report().topics}
             tiers = topics[self.topic].tiers if self.topic in topics else []
             events = {each.tier: each.events for each in tiers}

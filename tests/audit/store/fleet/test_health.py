@@ -165,9 +165,10 @@ def test_what_is_wrong_comes_first(ledger: AuditedLedger) -> None:
         ("warning", "broker", "zookeeper", "host-of-b"),
         ("ok", "audit", "", answer.items[-1].host),
     ]
-    assert answer.items[0].words == "1 silent"
+    assert answer.items[0].words == "1 silent; none of the 3 agents signs its statements"
     assert answer.summary.startswith(
-        f"3 agents: 1 silent; broker 2 of {CLUSTER}: holds replicas, and does not answer; "
+        "3 agents: 1 silent; none of the 3 agents signs its statements; "
+        f"broker 2 of {CLUSTER}: holds replicas, and does not answer; "
         f"ZooKeeper of {CLUSTER}: without a session: broker 1 on host-of-b; "
     )
     assert answer.summary.endswith("; and 4 more")
