@@ -140,6 +140,7 @@ class Writer:
         try:
             cluster, item = self._queue.get(timeout=seconds)
         except queue.Empty:
+            self._store.commit()
             return
         if isinstance(item, ReadTo):
             self._note_read(cluster, item)
@@ -186,6 +187,7 @@ class Writer:
         )
 
     def _judge_due(self) -> bool:
+        self._store.commit()
         now = now_millis()
         as_of = {
             name: cluster.as_of

@@ -106,7 +106,7 @@ class AuditStore(msgspec.Struct):
         """Chunks that were folded in the present transaction are read again if a signature is
         wrong, or they cannot be committed."""
         with contextlib.suppress(AuditStoreError):
-            self._commit()
+            self.commit()
         self._connection.close()
         closed(self.directory)
 
@@ -230,7 +230,7 @@ class AuditStore(msgspec.Struct):
         connection = self._connection
         with damage_said(self.directory / FILE):
             if not joins:
-                self._commit()
+                self.commit()
             former_signatures = self._deferred.copied()
             if not connection.in_transaction:
                 connection.execute("BEGIN IMMEDIATE")
@@ -248,11 +248,12 @@ class AuditStore(msgspec.Struct):
                         connection.execute("ROLLBACK")
                 raise
             if ends:
-                self._commit()
+                self.commit()
 
-    def _commit(self) -> None:
-        """Commits the present transaction, if there is any, once its signatures are verified.
-        Raises WrongSignature, StoreDamaged, AuditStoreError; then nothing of it is stored."""
+    def commit(self) -> None:
+        """Commits the present transaction, if there is any, once its signatures are verified: only
+        then does `reading` see it. Raises WrongSignature, StoreDamaged, AuditStoreError; then
+        nothing of it is stored."""
         connection = self._connection
         if not connection.in_transaction:
             return

@@ -43,7 +43,9 @@ def answering(answers: Answers) -> Iterator[Answering]:
             """Nothing on stderr."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
         thread.start()
         try:
             yield Answering(f"http://127.0.0.1:{server.server_port}", asked)
