@@ -194,6 +194,17 @@ class Pipeline:
         """The agents by host."""
         return {each.host: each for each in self.audit.get("agents", AgentsAnswer).items}
 
+    def wait_until_signed(self, *hosts: str) -> None:
+        """Waits until these agents have signed what they have stated so far: loads compare rows
+        with that, and what they have not compared waits for the next load."""
+        now = time.time_ns() // 1_000_000
+
+        def is_signed() -> bool:
+            agents = self.agents()
+            return all(host in agents and agents[host].until >= now for host in hosts)
+
+        wait_until(is_signed, what=f"{hosts} have signed what they have stated")
+
     def wait_for(self, topic: str, state: str) -> TopicReport:
         """Wait for this verdict."""
 

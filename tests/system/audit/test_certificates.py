@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import shutil
-import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -67,12 +66,8 @@ class Landed:
         agent has signed what it has stated."""
         self.pipeline.write(HOST, self.topic, range(self.written, self.written + count))
         self.written += count
-        written_at = time.time() * 1000
 
         def is_done() -> bool:
-            agents = json.loads(self.pipeline.audit.ask("/api/v1/agents").body)["items"]
-            if any(agent["until"] < written_at for agent in agents):
-                return False
             topics = {topic.topic: topic for topic in self.pipeline.report().topics}
             tiers = topics[self.topic].tiers if self.topic in topics else []
             events = {each.tier: each.events for each in tiers}
@@ -82,6 +77,7 @@ class Landed:
             return is_complete and told == [self.written] * 2
 
         wait_until(is_done, what=f"agent and broker are done with {self.written} events")
+        self.pipeline.wait_until_signed(HOST)
 
     def land(self, count: int) -> None:
         """Writes lines and loads them. The next load asks the audit about the hour."""

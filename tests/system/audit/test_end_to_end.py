@@ -88,6 +88,7 @@ def _write(story: Story, part: int) -> None:
         text = story.pipeline.write(host, topic, numbers)
         story.texts[topic] = story.texts.get(topic, b"") + text
     _wait_until_told(story, "agent", numbers.stop)
+    story.pipeline.wait_until_signed("web-1", "web-2", "web-3")
 
 
 def _wait_until_told(story: Story, tier: str, events: int) -> None:
