@@ -124,6 +124,7 @@ class Writer:
                 has_changes = self._judge_due()
             if self._inventory_due.is_due():
                 has_changes |= self._look_at_inventory()
+                self._look_at_keys()
             if self._measuring_due.is_due():
                 self._measurements.take()
             if self._expire_due.is_due():
@@ -148,7 +149,8 @@ class Writer:
 
     def _fold(self, cluster: str, chunk: LedgerChunk) -> None:
         self._amid.add(cluster)
-        self._look_at_keys()  # a key may be enrolled just before its first entry
+        if not chunk.to_come:  # a key may be enrolled just before its first entry
+            self._look_at_keys()
         start = time.monotonic()
         touched_hours = folded(self._store, cluster, chunk)
         self._service.folding.observe(time.monotonic() - start)

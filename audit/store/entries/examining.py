@@ -3,7 +3,7 @@ journal's key and which entries were forged or altered (ledger/examination.py).
 
 A key is that of one program, so it signs for one tier: the tier of the first entry that it has
 signed. Programs other than agents may also sign operators' statements. So the key of an agent's
-host, of which there are many, cannot speak for a broker, a loader or an operator.
+host cannot sign for a broker, a loader or an operator.
 
 Forged entries and those of unknown keys are not folded and take no number of their journal. Keys
 are kept by the journals' names, longer than journals: a journal that is heard again after a long

@@ -1,10 +1,9 @@
 """Keeps which offsets loaders have not compared with agents' digests, and which offsets agents have
 signed with digests.
 
-Rule 1: what counts are offsets that a run of a valid commit log states as uncompared, that no later
-        load states as compared, and of which an agent has stated a digest. Nobody signs what other
-        producers send, so nothing is awaited there; and an earlier release of a loader states
-        nothing.
+Rule 1: an offset counts if a run of a valid commit log states it as uncompared, no later load
+        states it as compared, and an agent has stated a digest of it. Events of other producers
+        have no digests, so they wait for nothing. Earlier releases of the loader state nothing.
 Rule 2: statements may arrive in any order, so all three are kept, and combined when they are read.
 Rule 3: a later load settles what runs up to its own have stated, whatever the hours of its clock.
 """
